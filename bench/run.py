@@ -22,7 +22,7 @@ import numpy as np
 
 import hubbub
 from hubbub.channels import Channel, SetChannel
-from hubbub.estimation import Estimate, Estimator, estimator_for
+from hubbub.estimation import Estimate, InverseEstimator, estimator_for
 from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.tree import tree
 from hubbub.wire import record as records
@@ -200,10 +200,10 @@ def estimation() -> None:
     for inputs, target in ((91, "target 1 ms"), (100_000, "target 10 ms")):
         sizes = [10] * (inputs // 10) + ([inputs % 10] if inputs % 10 else [])
         boosted = mechanisms.pbgrr(sizes, epsilon=4.0, boost_epsilon=2.0)
-        estimator = Estimator(boosted, category_of=np.repeat(np.arange(len(sizes)), sizes))
+        estimator = InverseEstimator(boosted, category_of=np.repeat(np.arange(len(sizes)), sizes))
         counts = rng.multinomial(1_000_000, np.full(boosted.outputs, 1 / boosted.outputs))
 
-        def estimate(estimator: Estimator = estimator, counts: np.ndarray = counts) -> object:
+        def estimate(estimator: InverseEstimator = estimator, counts: np.ndarray = counts) -> object:
             found = estimator(counts, 1_000_000)
             return found.values, found.value_errors, found.categories, found.category_errors
 

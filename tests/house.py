@@ -36,6 +36,7 @@ PUBLIC = {
     "hubbub.errors",
     "hubbub.version",
     "hubbub.small_file",
+    "hubbub.html_table",
     "hubbub.testing",
     "hubbub.lazy",
     "hubbub_client.testing",

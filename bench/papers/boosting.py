@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hubbub.estimation import Estimator
+from hubbub.estimation import InverseEstimator
 from hubbub.testing import seeded
 from hubbub_authoring import mechanisms
 from hubbub_authoring.mechanisms.boosted.search import least
@@ -62,10 +62,10 @@ def sizes_of(width: int) -> list[int]:
     return [width] * whole + [rest] * (rest > 0)
 
 
-def estimator_of(sizes: list[int], boost: float) -> Estimator:
+def estimator_of(sizes: list[int], boost: float) -> InverseEstimator:
     """Return PB-GRR at epsilon 5, whose estimator knows its channel."""
     channel = mechanisms.pbgrr(sizes, epsilon=EPSILON, boost_epsilon=boost)
-    return Estimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
+    return InverseEstimator(channel, category_of=np.repeat(np.arange(len(sizes)), sizes))
 
 
 def exact(sizes: list[int], boost: float, ages: NDArray[np.int64]) -> Errors:

@@ -7,8 +7,7 @@ from hubbub.errors import (
     SurveyError as SurveyError,
     WireError as WireError,
 )
-from hubbub.estimation.estimate import Estimate as Estimate
-from hubbub.estimation.estimator import Estimator as Estimator
+from hubbub.estimation.estimate import Estimate as Estimate, Estimator as Estimator
 from hubbub.survey.domain import Attribute as Attribute
 from hubbub.survey.survey import Survey as Survey
 from hubbub.version import __version__ as __version__

@@ -3,6 +3,7 @@
 HubbubError
 ├── ParameterError   a parameter breaks a rule: also a ValueError
 │   └── SurveyError  the same, with the survey's file and key
+│       └── SurveyNotFoundError  there is no such file: also a FileNotFoundError
 ├── WireError        bytes that are not what they claim to be: also a ValueError
 │   └── ListError    bytes that are no list of surveys, or none that a pinned key signed
 └── BudgetError      a reservation that does not exist or is already consumed
@@ -12,9 +13,11 @@ Messages name the subject, the rule and the value; never a person's true value.
 
 from __future__ import annotations
 
+import errno
+import os
 import reprlib
 from datetime import date, time
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 ListFault: TypeAlias = Literal["unsigned", "unreadable", "wrong_signature"]
 
@@ -47,6 +50,17 @@ class _Excerpt(reprlib.Repr):
         return "{" + ", ".join([*pairs, *(["..."] if len(x) > len(pairs) else [])]) + "}"
 
 
+class _Absent:
+    """The value of what a survey does not have."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT: Final = _Absent()
+"""The value at fault where a key or a category is missing: the message then ends with the rule."""
+
+
 class HubbubError(Exception):
     """An error of Hubbub's core."""
 
@@ -62,13 +76,25 @@ class SurveyError(ParameterError):
         file: Where the survey came from, a path or "<string>".
         key: The dotted key at fault, for example "mechanism.boost_epsilon"; "" for the whole file.
         rule: What must hold.
-        value: What was found, as text, shortened where it is long.
+        value: What was found, as text, shortened where it is long; "nothing" where a key is missing.
     """
 
     def __init__(self, file: str, key: str, rule: str, value: object) -> None:
         self.file, self.key, self.rule, self.value = file, key, rule, _Excerpt().repr(value)
         where = f"{file}: {key}" if key else file
-        super().__init__(f"{where}: {rule}, got {self.value}")
+        super().__init__(f"{where}: {rule}" if value is ABSENT else f"{where}: {rule}, got {self.value}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By the finished message: a process that made the error in a pool hands it on whole.
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
+
+class SurveyNotFoundError(SurveyError, FileNotFoundError):
+    """A survey's file that does not exist."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file, "", "must be a readable file", os.strerror(errno.ENOENT))
+        self.errno = errno.ENOENT
 
 
 class WireError(HubbubError, ValueError):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from hubbub.html_table import html_table
 from hubbub_results.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+_SHOWN: Final = 40
+"""Rows of a round that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +99,23 @@ class RoundResults:
     def __repr__(self) -> str:
         stage = "sealed" if self.is_sealed else "open"
         return f"<Release of {self.title!r}, round={self.round}, {stage}, {self.devices} devices>"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: the first estimates with their intervals."""
+        raw = [row for row in self.table if row["view"] == "raw"]
+        rows = [
+            [
+                str(row["kind"]),
+                str(row["label"]),
+                *(_digits(row[name]) for name in ("estimate", "low", "high")),
+            ]
+            for row in raw[:_SHOWN]
+        ]
+        more = [(f"{len(raw) - _SHOWN} more", "", "", "", "")] if len(raw) > _SHOWN else []
+        return html_table(
+            (self.title, f"{self.devices:,} devices", "estimate", "low", "high"), [*rows, *more]
+        )
+
+
+def _digits(number: float | None) -> str:
+    return "" if number is None else f"{number:.4g}"

@@ -38,7 +38,7 @@ def test_the_version_is_that_of_what_is_installed():
 
 
 def test_an_estimate_offers_what_is_promised():
-    estimate = hubbub.Estimator(hubbub.mechanisms.grr(3, epsilon=1.0))(np.array([5, 3, 2]), 10)
+    estimate = hubbub.estimation.estimator_for(hubbub.mechanisms.grr(3, epsilon=1.0))(np.array([5, 3, 2]), 10)
     assert isinstance(estimate, hubbub.Estimate)
     assert estimate.mean is estimate.mean_error is None
     for promised in (estimate.values, estimate.value_errors, estimate.poison_margin(0.95).values):

@@ -172,7 +172,7 @@ WRONG = {
     "attribute type": (changed(VISITS, '"integer"', '"int"'), "attribute.type", "integer", "'int'"),
     "attribute no table": (
         "attribute = 3\n" + LABELS.split("[attribute]")[0],
-        "mechanism",
+        "mechanism.name",
         "must be given",
         "",
     ),
@@ -204,7 +204,7 @@ WRONG = {
         "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, optimal, tree",
         "'rappor'",
     ),
-    "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism", "must be given", "nothing"),
+    "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism.name", "must be given", "nothing"),
     "grr of numbers": (
         DISEASES.split("[mechanism]")[0] + '[mechanism]\nname = "grr"',
         "mechanism.points",
@@ -409,7 +409,13 @@ WRONG = {
     "key twice": ("version = 1\n" + LABELS, "", "TOML", "line 3"),
     "nesting without end": ("x = " + "[" * 100_000, "", "TOML", ""),
     "number of too many digits": (f"x = {'9' * 5000}", "", "TOML", "digits"),
-    "empty": ("", "mechanism", "must be given", "nothing"),
+    "empty": (
+        "",
+        "id, version, title, epsilon, planned_devices, schedule.start, schedule.round, schedule.rounds, "
+        "schedule.lateness, schedule.skew, attribute, mechanism.name",
+        "must be given, as in id =",
+        "nothing",
+    ),
 }
 
 
@@ -422,7 +428,8 @@ def test_wrong_survey_is_refused_with_file_key_rule_and_value(name):
     assert (error.file, error.key) == ("wrong.toml", key)
     assert rule in error.rule
     assert value in error.value
-    assert str(error) == f"wrong.toml{': ' + key if key else ''}: {error.rule}, got {error.value}"
+    found = "" if error.value == "nothing" else f", got {error.value}"
+    assert str(error) == f"wrong.toml{': ' + key if key else ''}: {error.rule}{found}"
     assert len(str(error)) < 600
     assert isinstance(error, ValueError)
     assert isinstance(error, HubbubError)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mechanism_contract import certifies, exact_ratio
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator
+from hubbub.estimation import InverseEstimator
 from hubbub.numeric.exact import HEADROOM
 from hubbub_authoring.mechanisms import Absolute, Fixed, boosted
 
@@ -58,7 +58,7 @@ def test_boosted_noise_keeps_its_epsilon_or_is_refused_by_name(arguments):
     # Counts in exact proportion to a row are estimated as that input alone, or the cell is said to be hidden.
     truth = np.zeros(channel.inputs)
     truth[0] = 1.0
-    estimate = Estimator(channel)(channel.row(0), channel.total)
+    estimate = InverseEstimator(channel)(channel.row(0), channel.total)
     hidden = np.isnan(estimate.values)
     assert (np.isinf(estimate.value_errors) == hidden).all()
     np.testing.assert_allclose(estimate.values[~hidden], truth[~hidden], atol=1e-5)

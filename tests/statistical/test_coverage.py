@@ -21,7 +21,7 @@ import pytest
 from scipy.stats import binom
 
 from hubbub.channels.channel import Channel
-from hubbub.estimation import Estimate, Estimator
+from hubbub.estimation import Estimate, InverseEstimator
 from hubbub.mechanisms import grr
 from hubbub.mechanisms.rounding import stochastic_many
 from hubbub.testing import SeededSource, seeded
@@ -98,8 +98,8 @@ class Coverage:
     def channel(self, factor: float = 1.0) -> Channel:
         raise NotImplementedError
 
-    def estimator(self, factor: float = 1.0) -> Estimator:
-        return Estimator(
+    def estimator(self, factor: float = 1.0) -> InverseEstimator:
+        return InverseEstimator(
             self.channel(factor), category_of=self.category_of, points=self.points, missing=self.missing
         )
 
@@ -172,7 +172,7 @@ class TestCategoriesOnly:
         """n = 3,000, R = 2,000, three cells, false alarm 1e-7; control: errors a fifth too small."""
         channel = pbgrr([3, 5, 2], epsilon=1.0, boost_epsilon=0.0)
         inputs = skewed(10, 105)
-        estimator = Estimator(channel)
+        estimator = InverseEstimator(channel)
         estimates = [estimator(c, DEVICES) for c in rounds(channel, inputs, seeded(105))]
         truth = {"categories": truth_of(inputs, channel.category_of)["categories"]}
         assert within(hits(estimates, truth)).all()
@@ -190,8 +190,8 @@ class TestRounding:
         drawn = stochastic_many(np.tile(values, REPEATS), 0.0, 1.0, 5, source=source)
         counts = list(rounds(channel, drawn.reshape(REPEATS, DEVICES), source))
         truth = {"mean": values.mean()}
-        with_it = Estimator(channel, points=points, missing=5, rounding="stochastic")
-        without = Estimator(channel, points=points, missing=5)
+        with_it = InverseEstimator(channel, points=points, missing=5, rounding="stochastic")
+        without = InverseEstimator(channel, points=points, missing=5)
         assert within(hits([with_it(c, DEVICES) for c in counts], truth)).all()
         assert not within(hits([without(c, DEVICES) for c in counts], truth)).any()
 
@@ -209,7 +209,7 @@ def test_exact_coverage_of_randomised_response(share, most):
         binom.pmf(np.arange(holders + 1), holders, true),
         binom.pmf(np.arange(n - holders + 1), n - holders, other),
     )
-    estimator = Estimator(channel)
+    estimator = InverseEstimator(channel)
     covered = 0.0
     for count in np.flatnonzero(law > 1e-12):
         # The other symbols share the rest: the interval of the first does not depend on how.
@@ -228,7 +228,7 @@ def test_simultaneous_intervals_hold_every_value_at_once():
     about .95^8 = 66 % of the rounds.
     """
     channel, inputs = grr(8, epsilon=1.0), skewed(8, 107)
-    truth, estimator = np.bincount(inputs, minlength=8) / DEVICES, Estimator(channel)
+    truth, estimator = np.bincount(inputs, minlength=8) / DEVICES, InverseEstimator(channel)
     repeats = REPEATS if "HUBBUB_TEST_LONG" in os.environ else 400
     estimates = [estimator(c, DEVICES) for c in islice(rounds(channel, inputs, seeded(107)), repeats)]
     least = binom.ppf(FALSE_ALARM, len(estimates), 0.945)

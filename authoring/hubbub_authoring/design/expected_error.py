@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation import AnyEstimator, Estimate, Estimator, Reach, TreeEstimator, estimator_for
+from hubbub.estimation import AnyEstimator, Estimate, InverseEstimator, Reach, TreeEstimator, estimator_for
 from hubbub.mechanisms import middle
 from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
 from hubbub_authoring.design.guess import Guess, best_guess
@@ -232,7 +232,9 @@ def accuracy(channel: Channel, workload: Workload) -> Accuracy:
         errors=_errors(channel, estimator, workload),
         leverage=_of_set(estimator, workload)
         if isinstance(estimator, TreeEstimator)
-        else _of_reach(estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()),
+        else _of_reach(
+            estimator.inverse.reach() if isinstance(estimator, InverseEstimator) else estimator.reach()
+        ),
         bytes_per_report=report_bytes(channel),
         _gain=lambda: worst_gain(estimator, workload.prior),
         _guess=lambda: best_guess(channel),

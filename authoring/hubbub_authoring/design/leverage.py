@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation import AnyEstimator, Estimator, Tree, TreeEstimator, estimator_for
+from hubbub.estimation import AnyEstimator, InverseEstimator, Tree, TreeEstimator, estimator_for
 from hubbub.mechanisms import OrbitChannel, OrbitEstimator
 
 FORGED: Final = 0.01
@@ -48,7 +48,7 @@ def worst_gain(estimator: AnyEstimator, prior: NDArray[np.float64]) -> float:
     """
     if isinstance(estimator, TreeEstimator):
         return _worst_of_tree(estimator.tree, prior)
-    reach = estimator.inverse.reach() if isinstance(estimator, Estimator) else estimator.reach()
+    reach = estimator.reach()
     low, high, true = reach.values_low, reach.values_high, prior
     if np.isnan(low).any():
         low, high = reach.categories_low, reach.categories_high
@@ -98,7 +98,7 @@ def _ends(
         low, high = tree.extremes(functional[:, None], population, sizes, 1.0)
         true = float(functional @ prior)
         return float(low[0]) + true, float(high[0]) + true
-    if isinstance(estimator, Estimator):
+    if isinstance(estimator, InverseEstimator):
         return -_best_report(estimator, -functional), _best_report(estimator, functional)
     if not isinstance(estimator, OrbitEstimator) or len(estimator.channel.layout.sizes) > MAX_ARRANGED:
         raise ParameterError(f"categories must be at most {MAX_ARRANGED} for the reach of a mean")
@@ -201,7 +201,7 @@ def _best_report(estimator: object, unit: np.ndarray) -> float:
 
 
 @_best_report.register
-def _(estimator: Estimator, unit: np.ndarray) -> float:
+def _(estimator: InverseEstimator, unit: np.ndarray) -> float:
     weights = estimator.inverse.pull_back(unit)
     if weights is None:
         raise ParameterError("targets must be told apart by the channel, got some that it hides")

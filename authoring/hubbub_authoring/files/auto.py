@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.errors import ABSENT
 from hubbub.survey import (
     Attribute,
     Choice,
@@ -83,7 +84,7 @@ def chosen_mechanism(
         within = None
         if quantity == "hit":
             if "within" not in keys:
-                rules.refuse("mechanism.within", "must be given for the objective hit", "nothing")
+                rules.refuse("mechanism.within", "must be given for the objective hit", ABSENT)
             within = rules.real("mechanism.within", keys["within"], 0.0)
         objective = Objective(OBJECTIVES[quantity], weight, "totals" if of == "totals" else "means", within)
     most = rules.real("mechanism.max_gain", keys["max_gain"], 1.0) if "max_gain" in keys else None

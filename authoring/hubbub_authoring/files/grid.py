@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.channels import MAX_WEIGHTS, Channel
+from hubbub.errors import ABSENT
 from hubbub.survey import NumberDomain, Rules
 from hubbub_authoring.mechanisms.mechanism import POINTS, Mechanism, Request
 
@@ -37,7 +38,7 @@ def grid_points(rules: Rules, keys: Mapping[str, object], default: int | None = 
     if POINTS.name not in keys:
         if default is not None:
             return default
-        rules.refuse(POINTS.place, POINTS.required, "nothing")
+        rules.refuse(POINTS.place, POINTS.required, ABSENT)
     points = rules.integer(POINTS.place, keys[POINTS.name], POINTS.low, POINTS.high)
     if (points + 1) ** 2 > MAX_WEIGHTS:
         rules.refuse(POINTS.place, f"must leave a matrix of at most {MAX_WEIGHTS} weights", points)

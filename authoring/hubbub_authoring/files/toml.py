@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from hubbub.channels import Channel
-from hubbub.errors import ParameterError, SurveyError
+from hubbub.errors import ABSENT, ParameterError, SurveyError, SurveyNotFoundError
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.survey import (
     KINDS,
@@ -114,6 +114,22 @@ _TOP: Final = (
     "mechanism",
     "category",
 )
+_EXAMPLES: Final = {
+    "id": 'id = "visits"',
+    "version": "version = 1",
+    "title": 'title = "Visits to a doctor"',
+    "epsilon": "epsilon = 1.0",
+    "planned_devices": "planned_devices = 10000",
+    "schedule.start": "start = 2026-01-01T00:00:00Z",
+    "schedule.round": 'round = "24h"',
+    "schedule.rounds": "rounds = 30",
+    "schedule.lateness": 'lateness = "6h"',
+    "schedule.skew": 'skew = "5m"',
+    "attribute": 'attribute = { id = "visits", kind = "evolving", type = "integer", low = 0, high = 9 }',
+    "mechanism.name": 'name = "grr"',
+}
+"""The keys that every survey file has, each with an example."""
+_SCHEDULE: Final = ("start", "round", "rounds", "lateness", "skew", "rotation")
 _ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
 _AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points", "max_gain")
 
@@ -128,6 +144,8 @@ def read(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise SurveyNotFoundError(file) from None
     except (OSError, ValueError) as error:  # a ValueError where the path itself has a zero byte
         raise SurveyError(
             file, "", "must be a readable file", getattr(error, "strerror", None) or str(error)
@@ -192,6 +210,12 @@ def parse(text: str, file: str) -> Declared:
     document = decode(text, file)
     rules = Rules(file)
     top = TomlTable(rules, "", document, _TOP)
+    if "schedule" in top:
+        top.table("schedule", _SCHEDULE)  # a misspelt key is told before the one that it leaves missing
+    missing = [key for key in _EXAMPLES if not _has(document, key)]
+    if missing:
+        examples = "; ".join(_EXAMPLES[key] for key in missing)
+        rules.refuse(", ".join(missing), f"must be given, as in {examples}", ABSENT)
     mechanism_table = top.table("mechanism", None)
     name = rules.choice("mechanism.name", mechanism_table.get("name"), tuple(known := mechanism_keys()))
     mechanism_table.refuse_unknown(("name", COVER_KEY, *known[name]))
@@ -199,7 +223,7 @@ def parse(text: str, file: str) -> Declared:
         name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
     )
 
-    schedule = top.table("schedule", ("start", "round", "rounds", "lateness", "skew", "rotation"))
+    schedule = top.table("schedule", _SCHEDULE)
     forms = forms_by_mechanism()
     asked = _asked(rules, top, forms[name].terms if name in forms else ())
     epsilon = rules.epsilon(top.get("epsilon"))
@@ -237,6 +261,13 @@ def parse(text: str, file: str) -> Declared:
     )
 
 
+def _has(document: dict[str, object], key: str) -> bool:
+    """Return whether a file has a key, or something else where its table should be."""
+    table, _, name = key.rpartition(".")
+    inner = document.get(table, {}) if table else document
+    return not isinstance(inner, dict) or name in inner
+
+
 def mechanism_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of every name that [mechanism] may have, beside those that all of them may have."""
     own = {name: tuple(key.name for key in entry.keys) for name, entry in mechanisms().items()}
@@ -271,7 +302,7 @@ class TomlTable:
         """Return the value of a key; required where there is no default."""
         value = self.content.get(key, default)
         if value is _NOTHING:
-            self.rules.refuse(f"{self.prefix}{key}", "must be given", "nothing")
+            self.rules.refuse(f"{self.prefix}{key}", "must be given", ABSENT)
         return value
 
     def table(self, key: str, known: tuple[str, ...] | None) -> TomlTable:

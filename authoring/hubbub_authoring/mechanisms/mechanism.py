@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import MAX_INPUTS, Channel
+from hubbub.errors import ABSENT
 
 if TYPE_CHECKING:
     from hubbub.survey import Attribute, Rules
@@ -55,12 +56,12 @@ class Key:
         if self.name in request.keys:
             return True
         if self.required:
-            request.rules.refuse(self.place, self.required, "nothing")
+            request.rules.refuse(self.place, self.required, ABSENT)
         return False
 
     def refuse(self, request: Request, rule: str) -> NoReturn:
         """Refuse the key, with the rule that it breaks."""
-        request.rules.refuse(self.place, rule, request.keys.get(self.name, "nothing"))
+        request.rules.refuse(self.place, rule, request.keys.get(self.name, ABSENT))
 
 
 @dataclass(frozen=True, slots=True)

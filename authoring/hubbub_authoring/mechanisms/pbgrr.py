@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub import mechanisms
 from hubbub.channels import MAX_INPUTS, Channel
-from hubbub.errors import ParameterError
+from hubbub.errors import ABSENT, ParameterError
 from hubbub.mechanisms import PBGRR, CategoryGRR, symmetric_weights
 from hubbub.numeric import HEADROOM, MIN_EPSILON, checked_epsilon, exp_below
 from hubbub_authoring.mechanisms.boosted.search import least
@@ -32,7 +32,7 @@ BOOST: Final = RealKey(
 
 def _of_request(request: Request) -> Channel:
     if not request.categories:
-        request.rules.refuse("category", "must be given for pbgrr", "nothing")
+        request.rules.refuse("category", "must be given for pbgrr", ABSENT)
     boost = BOOST.read(request) or 0.0
     if not 0 <= boost <= request.epsilon:
         request.rules.refuse(BOOST.place, f"must be from 0 to epsilon {request.epsilon:g}", boost)

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, overload
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,30 @@ class Channel(ABC):
         Args:
             symbols: Shape (n,), or (n, width) for sets; a column of the other type holds none of them.
         """
+
+    def column_of(
+        self, symbols: Sequence[Symbol] | NDArray[np.unsignedinteger[Any]]
+    ) -> NDArray[np.unsignedinteger[Any]]:
+        """Return the column of some symbols, one at least, all of which the channel can send.
+
+        Args:
+            symbols: Numbers, or sets of `width` bytes each; or a column of them.
+
+        Raises:
+            ParameterError: If there is none, or one that the channel cannot send.
+        """
+        if isinstance(symbols, np.ndarray):
+            column = symbols
+        elif all(isinstance(each, bytes) and len(each) == self.width for each in symbols):
+            column = np.frombuffer(b"".join(cast(Sequence[bytes], symbols)), np.uint8)
+            column = column.reshape(len(symbols), self.width)
+        elif all(isinstance(each, int | np.integer) and 0 <= each < 2**63 for each in symbols):
+            column = np.array(symbols, dtype=np.uint64)
+        else:
+            raise ParameterError("symbols must be numbers or sets of the channel, got something else")
+        if not len(column) or not self.contains(column).all():
+            raise ParameterError(f"symbols must be one or more that {self!r} can send, got {len(column)}")
+        return column
 
     def valid_mask(self, symbols: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.bool_] | None:
         """Return `contains` of a column, or None where that is True throughout."""

@@ -25,8 +25,8 @@ from hubbub.estimation.cumulative import (
     curve_cohort as curve_cohort,
 )
 from hubbub.estimation.em import Smoothed as Smoothed
-from hubbub.estimation.estimate import Estimate as Estimate, Intervals as Intervals
-from hubbub.estimation.estimator import Estimator as Estimator
+from hubbub.estimation.estimate import Estimate as Estimate, Estimator as Estimator, Intervals as Intervals
+from hubbub.estimation.estimator import InverseEstimator as InverseEstimator
 from hubbub.estimation.inverses.block import (
     BlockInverse as BlockInverse,
     CollapsedInverse as CollapsedInverse,

@@ -10,23 +10,15 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import Channel
 from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
-from hubbub.estimation.estimate import Estimate
-from hubbub.estimation.estimator import Estimator
+from hubbub.estimation.estimate import Estimator
+from hubbub.estimation.estimator import InverseEstimator
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import Floats, Rounding
 from hubbub.estimation.tree_estimator import Layered, TreeEstimator
 
 
-class OwnEstimator(Protocol):
-    """The estimator that a mechanism brings along; see `Estimator` for what its members do."""
-
-    category_of: NDArray[np.intp]
-
-    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
-        """Estimate frequencies from one round's counts."""
-
-    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
-        """Return what to expect of n devices before any has reported."""
+class OwnEstimator(Estimator, Protocol):
+    """The estimator that a mechanism brings along."""
 
     def reach(self) -> Reach:
         """Return the extremes of what one report can add."""
@@ -40,7 +32,7 @@ class Estimated(Protocol):
         """Return the estimator."""
 
 
-AnyEstimator: TypeAlias = Estimator | TreeEstimator | OwnEstimator
+AnyEstimator: TypeAlias = InverseEstimator | TreeEstimator | OwnEstimator
 """Whatever `estimator_for` gives: called with counts and n, it gives an Estimate."""
 
 
@@ -52,7 +44,7 @@ def estimator_for(
     missing: int | None = None,
     rounding: Rounding = "none",
 ) -> AnyEstimator:
-    """Return the unbiased estimator of a channel; see `Estimator` for the arguments.
+    """Return the unbiased estimator of a channel; see `InverseEstimator` for the arguments.
 
     Raises:
         ParameterError: Shapes or ranges do not fit the channel.
@@ -66,5 +58,7 @@ def estimator_for(
             channel, category_of=category_of, points=points, missing=missing, rounding=rounding
         )
     if isinstance(channel, FiniteChannel):
-        return Estimator(channel, category_of=category_of, points=points, missing=missing, rounding=rounding)
+        return InverseEstimator(
+            channel, category_of=category_of, points=points, missing=missing, rounding=rounding
+        )
     raise ParameterError(f"a channel must be one that can be estimated from, got {type(channel).__name__}")

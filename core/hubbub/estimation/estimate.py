@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,15 @@ from hubbub.estimation.poison import PoisonMargin, Reach, forged_reports
 from hubbub.estimation.ranks import rank_sets
 from hubbub.estimation.rounds.change import effective_sample_size
 from hubbub.estimation.shrinkage import bayes_view
+from hubbub.html_table import html_table
 
 Floats = NDArray[np.float64]
 
 # A (K, K) covariance of float64 at this K takes 128 MiB; beyond it nobody reads one.
 MAX_COVARIANCE = 4096
+
+_SHOWN = 20
+"""Values, and categories, that a notebook shows."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Intervals:
     mean_high: float | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
     """The unbiased frequencies of the devices whose reports were accepted, with standard errors.
 
@@ -89,6 +93,27 @@ class Estimate:
     _smoothed: Callable[[], Smoothed] | None = field(default=None, repr=False)
     _laws: Callable[[], ScoreLaws] | None = field(default=None, repr=False)
     _functionals: Functionals | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        mean = "" if self.mean is None else f", mean {self.mean:.6g} ± {self.mean_error:.2g}"
+        return (
+            f"<Estimate of {self.n} reports: {len(self.values)} values, "
+            f"{len(self.categories)} categories{mean}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: the most frequent categories and values, each with its error."""
+        rows = [
+            (f"{kind} {place}", f"{shares[place]:.4f}", f"{errors[place]:.4f}")
+            for kind, shares, errors in (
+                ("category", self.categories, self.category_errors),
+                ("value", self.values, self.value_errors),
+            )
+            for place in np.argsort(-shares, kind="stable")[:_SHOWN].tolist()
+        ]
+        if self.mean is not None:
+            rows.insert(0, ("mean", f"{self.mean:.6g}", f"{self.mean_error:.2g}"))
+        return html_table((f"{self.n:,} reports", "estimate", "standard error"), rows)
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Return an interval per cell that covers the truth with the stated probability, cell by cell.
@@ -305,6 +330,44 @@ class Estimate:
             half = z_mean * self.mean_error
             mean_low, mean_high = self.mean - half, self.mean + half
         return Intervals(level, values_low, values_high, categories_low, categories_high, mean_low, mean_high)
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """An unbiased estimator of one survey's rounds.
+
+    Attributes:
+        channel: The channel whose reports are counted.
+        category_of: Category of every input, shape (K,); of a cross table one row per margin.
+    """
+
+    channel: Any
+    category_of: NDArray[Any]
+
+    def __call__(self, counts: NDArray[np.integer[Any]], n: int) -> Estimate:
+        """Estimate frequencies from one round's counts.
+
+        Args:
+            counts: The channel's counts of n reports, shape (bins,), integers >= 0.
+            n: Number of reports, >= 1.
+
+        Raises:
+            ParameterError: The shape, the type or the sum is wrong.
+        """
+
+    def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
+        """Return what to expect of n devices before any has reported: their shares, and exact errors.
+
+        Args:
+            frequencies: The share of the devices that holds each input, shape (K,), >= 0, summing to one.
+            n: Number of devices, >= 1.
+
+        Raises:
+            ParameterError: Shares or n break their rule.
+        """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.channel!r}>"
 
 
 def _around(centre: Floats, errors: Floats, z: float) -> tuple[Floats, Floats]:

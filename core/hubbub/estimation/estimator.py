@@ -14,15 +14,16 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.cumulative import Functionals
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
-from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
+from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
 
 
-class Estimator:
+class InverseEstimator(Estimator):
     """The unbiased linear estimator of one survey.
 
     Built once per survey, then called per round: O(K) for GRR and PB-GRR, O(K M) for a dense channel.
@@ -99,6 +100,10 @@ class Estimator:
         """
         return self._estimate(expected_counts(self.channel, frequencies, n), n)
 
+    def reach(self) -> Reach:
+        """Return the extremes of what one report can add."""
+        return self.inverse.reach()
+
     def _estimate(self, reports: Floats, n: int) -> Estimate:
         solution = self.inverse.solve(reports)
         mean, mean_error = (None, None) if self._mean is None else self._mean(reports, n)
@@ -113,7 +118,7 @@ class Estimator:
             mean_error=mean_error,
             _category_of=self.category_of,
             _covariance=lambda: self._covariance(reports, n),
-            _reach=self.inverse.reach,
+            _reach=self.reach,
             _smoothed=lambda: self._smoothed(reports),
             _laws=lambda: self._laws(reports, solution),
             _functionals=self._functionals(solution.values / n, n),

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
 from hubbub.estimation.choice import estimator_for
-from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.laws import JoinedLaw, ScoreLaws
 from hubbub.estimation.poison import Reach
 
 
-class MarginsEstimator:
+class MarginsEstimator(Estimator):
     """The unbiased estimator of a channel whose inputs are grouped in several ways.
 
     A margin is one grouping of all inputs, so the estimator of a single grouping gives it with its exact

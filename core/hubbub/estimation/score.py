@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.estimate import Estimate, Floats
+from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.laws import ScoreLaws
 from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.estimation.questions import checked_frequencies
@@ -43,7 +43,7 @@ class TwoAnswers(Protocol):
         """Return the counts expected of one report, shape (2,)."""
 
 
-class ScoreEstimator:
+class ScoreEstimator(Estimator):
     """The unbiased estimator of the mean output of a population (Pan, eq. 9, with the factor that it lacks).
 
     A device whose output lies at place g answers 1 with probability p = q + g (1 - 2q), q = u/T. With s the

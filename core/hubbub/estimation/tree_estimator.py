@@ -13,7 +13,7 @@ from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.cumulative import Functionals, Ratio
-from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Floats
+from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
 from hubbub.estimation.intervals.tree_law import node_law
@@ -45,7 +45,7 @@ class Layered(Protocol):
         """Return the counts expected of one report, shape (bins,)."""
 
 
-class TreeEstimator:
+class TreeEstimator(Estimator):
     """The unbiased estimator of a survey whose channel sends sets, or samples levels.
 
     Built once per survey, then called per round in O(K) per level. Where there are several levels, estimates
@@ -62,7 +62,7 @@ class TreeEstimator:
             a survey without numbers.
         missing: The input that means "no value", left out of the mean; None when there is none.
         rounding: "stochastic" when devices round their number to the two nearest points at random, see
-            `Estimator`.
+            `InverseEstimator`.
 
     Raises:
         ParameterError: Shapes or ranges do not fit the channel.

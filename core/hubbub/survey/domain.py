@@ -155,9 +155,9 @@ class Attribute:
     Raises:
         ParameterError: If id, kind or domain breaks a rule.
 
-    >>> Attribute.integer("visits", 0, 77).index_of(3)
+    >>> Attribute.integer("visits", 0, 77, kind="evolving").index_of(3)
     3
-    >>> Attribute.integer("visits", 0, 77).index_of(None)
+    >>> Attribute.integer("visits", 0, 77, kind="evolving").index_of(None)
     78
     """
 
@@ -174,12 +174,12 @@ class Attribute:
             raise ParameterError(f"attribute domain must be a domain, got {type(self.domain).__name__}")
 
     @classmethod
-    def integer(cls, attribute_id: str, low: int, high: int, *, kind: Kind = "evolving") -> Attribute:
+    def integer(cls, attribute_id: str, low: int, high: int, *, kind: Kind) -> Attribute:
         """Return an attribute whose values are the whole numbers low..high."""
         return cls(attribute_id, kind, IntegerDomain(low, high))
 
     @classmethod
-    def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind = "evolving") -> Attribute:
+    def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind) -> Attribute:
         """Return an attribute whose values are the given labels.
 
         Raises:
@@ -190,7 +190,7 @@ class Attribute:
         return cls(attribute_id, kind, LabelDomain(tuple(labels)))
 
     @classmethod
-    def number(cls, attribute_id: str, low: float, high: float, *, kind: Kind = "evolving") -> Attribute:
+    def number(cls, attribute_id: str, low: float, high: float, *, kind: Kind) -> Attribute:
         """Return an attribute whose values are the real numbers low..high."""
         # Adding zero turns -0.0 into 0.0: equal domains have equal bytes.
         return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0))

@@ -18,7 +18,7 @@ from hubbub.survey.form import Form, FormEntry
 if TYPE_CHECKING:
     from hubbub import estimation
 
-AnyEstimator: TypeAlias = "estimation.AnyEstimator | estimation.MarginsEstimator | estimation.ScoreEstimator"
+AnyEstimator: TypeAlias = "estimation.Estimator"
 """The estimators that `Survey.estimator` may give: called with counts and n, each gives an Estimate."""
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hubbub import mechanisms
 from hubbub.channels.channel import Channel
-from hubbub.errors import ParameterError, WireError
+from hubbub.errors import ABSENT, ParameterError, WireError
 from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
@@ -273,7 +273,7 @@ def _of_request(request: FormRequest) -> tuple[Score, Channel]:
         )
     for key in ("score", "intercept"):
         if key not in keys:
-            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+            rules.refuse(f"mechanism.{key}", "must be given", ABSENT)
     chosen = rules.choice("mechanism.score", keys["score"], SCORE_KINDS)
     kind = next(kind for kind in SCORE_KINDS if kind == chosen)
     ends = {}
@@ -281,7 +281,7 @@ def _of_request(request: FormRequest) -> tuple[Score, Channel]:
         if kind == "logistic" and key in keys:
             rules.refuse(f"mechanism.{key}", f"must be absent for a logistic score, {fixed:g}", keys[key])
         if kind != "logistic" and key not in keys:
-            rules.refuse(f"mechanism.{key}", "must be given", "nothing")
+            rules.refuse(f"mechanism.{key}", "must be given", ABSENT)
         ends[key] = rules.real(f"mechanism.{key}", keys.get(key, fixed))
     attributes = sorted((each.attribute for each in request.asked), key=lambda attribute: attribute.id)
     form = Score(

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError, SurveyError, WireError
+from hubbub.html_table import html_table
 from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
 from hubbub.survey.compiled_file import read_compiled
@@ -26,9 +28,10 @@ from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
 from hubbub.wire.report import DIGEST_BYTES
 
 if TYPE_CHECKING:
+    from hubbub.channels.symbols import Symbol
+    from hubbub.estimation import Estimate, Estimator
     from hubbub.survey.choice import Choice
     from hubbub.survey.form import Form
-    from hubbub.survey.forms import AnyEstimator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,6 +189,19 @@ class Survey:
             f"<Survey {self.id} version {self.version}, digest {self.digest.hex()}, epsilon {self.epsilon:g}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: what the survey asks, of whom, and what an answer costs."""
+        rows = [
+            ("title", self.title),
+            ("asks for", ", ".join(f"{each.id} ({each.kind})" for each in self.attributes)),
+            ("mechanism", self.channel.kind),
+            ("epsilon of a report", f"{self.channel.epsilon:.6g}, at most {self.epsilon:g}"),
+            ("rounds", f"{self.rounds} of {self.round_s:,} s"),
+            ("smallest round", f"{self.minimum_cohort:,} reports"),
+            ("digest", self.digest.hex()),
+        ]
+        return html_table((self.id, f"version {self.version}"), rows)
+
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that it asks for: each must equal the one that the device's host registered."""
@@ -276,6 +292,19 @@ class Survey:
         """Return the end of a round, where the next begins, seconds since 1970."""
         return self.round_start_s(number + 1)
 
-    def estimator(self) -> AnyEstimator:
+    def estimator(self) -> Estimator:
         """Return the unbiased estimator of this survey's channel, categories and points."""
         return self.form.estimator(self.channel)
+
+    def estimate(self, symbols: Sequence[Symbol] | NDArray[np.unsignedinteger[Any]]) -> Estimate:
+        """Return the estimate of one round from the symbols of its reports.
+
+        Args:
+            symbols: One per report, as `channel.perturb` gives them: numbers or packed sets, or a column of
+                them, shape (n,), or (n, width) of uint8 for sets.
+
+        Raises:
+            ParameterError: If there is none, or one that the channel cannot send.
+        """
+        column = self.channel.column_of(symbols)
+        return self.estimator()(self.channel.tally(column), len(column))

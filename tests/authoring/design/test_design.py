@@ -14,7 +14,7 @@ import surveys
 
 from hubbub import Survey
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator, estimator_for
+from hubbub.estimation import InverseEstimator, estimator_for
 from hubbub_authoring import mechanisms as m
 from hubbub_authoring.design import (
     Objective,
@@ -112,10 +112,10 @@ def test_foreseen_errors_are_those_of_simulated_crowds():
     channel = m.pbgrr([*sizes, 1], epsilon=1.5, boost_epsilon=1.0)
     rng = np.random.default_rng(6)
     shares = np.array([0.4, 0.1, 0.2, 0.1, 0.1, 0.05, 0.05])
-    foreseen = Estimator(channel).expected_estimate(shares, n)
+    foreseen = InverseEstimator(channel).expected_estimate(shares, n)
     rows = channel.weights() / channel.total
     held = np.rint(shares * n).astype(int)
-    estimator = Estimator(channel)
+    estimator = InverseEstimator(channel)
     squares = np.zeros(7)
     for _ in range(400):
         counts = sum(rng.multinomial(h, row / row.sum()) for h, row in zip(held, rows, strict=True))
@@ -127,7 +127,9 @@ def test_foreseen_errors_are_those_of_simulated_crowds():
 
 def test_foreseen_shares_are_the_given_ones():
     shares = np.array([0.5, 0.3, 0.2])
-    np.testing.assert_allclose(Estimator(m.grr(3, epsilon=1.0)).expected_estimate(shares, 10).values, shares)
+    np.testing.assert_allclose(
+        InverseEstimator(m.grr(3, epsilon=1.0)).expected_estimate(shares, 10).values, shares
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_foreseen_shares_are_the_given_ones():
 )
 def test_shares_that_are_no_crowd_are_refused(shares, n):
     with pytest.raises(ParameterError):
-        Estimator(m.grr(3, epsilon=1.0)).expected_estimate(np.array(shares), n)
+        InverseEstimator(m.grr(3, epsilon=1.0)).expected_estimate(np.array(shares), n)
 
 
 @pytest.mark.parametrize("objective", ["value", "category", "both", "cdf", "mean"])

@@ -11,7 +11,7 @@ import pytest
 from mechanism_contract import Case, MechanismContract
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator
+from hubbub.estimation import InverseEstimator
 from hubbub_authoring import mechanisms as m
 
 # Regions of a map that share borders; the last one is an island.
@@ -91,7 +91,7 @@ def test_disjoint_neighbourhoods_are_the_categories_of_pbgrr():
 @pytest.mark.parametrize("arguments", [{"window": 1}, {"window": 3}, {"relation": BORDERS}])
 def test_estimates_are_unbiased_and_their_error_is_the_one_promised(arguments):
     channel = m.neighbourhood(6, epsilon=2.0, boost_epsilon=1.2, devices=5000, **arguments)
-    estimator = Estimator(channel)
+    estimator = InverseEstimator(channel)
     for x in range(6):
         found = estimator(channel.row(x), channel.total).values
         np.testing.assert_allclose(found, np.eye(6)[x], atol=1e-9)

@@ -385,7 +385,10 @@ def test_a_second_agent_on_the_same_ledger_is_locked_out(open_agent) -> None:
 def test_an_attribute_cannot_be_registered_anew(open_agent) -> None:
     agent = open_agent()
     agent.register(VISIT_COUNT)
-    for other in (Attribute.integer("visits", 0, 21, kind="static"), Attribute.integer("visits", 0, 20)):
+    for other in (
+        Attribute.integer("visits", 0, 21, kind="static"),
+        Attribute.integer("visits", 0, 20, kind="evolving"),
+    ):
         with pytest.raises(AttributeRefused, match="first registered"):
             agent.register(other)
     with pytest.raises(AttributeRefused, match="registered first"):

@@ -11,7 +11,7 @@ from former_intervals import normal_interval
 
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator
+from hubbub.estimation import InverseEstimator
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.inverses.inversion import DenseInverse, invert, own_categories
 from hubbub.mechanisms import grr, local_hashing
@@ -105,7 +105,7 @@ def test_category_channel_is_unbiased_and_hides_values():
         alone = sum(p * column.values[0] for p, column in zip(row, columns, strict=True))
         assert categories.tolist() == [int(c == channel.category_of[x]) for c in range(3)]
         assert alone == int(x == 0)
-    estimate = Estimator(channel, points=np.arange(6.0))(np.array([30, 50, 20]), 100)
+    estimate = InverseEstimator(channel, points=np.arange(6.0))(np.array([30, 50, 20]), 100)
     assert np.isnan(estimate.values[1:]).all()
     assert np.isinf(estimate.value_errors[1:]).all()
     assert estimate.values[0] == estimate.categories[0]
@@ -119,17 +119,17 @@ def test_category_channel_is_unbiased_and_hides_values():
 
 def test_category_channel_knows_a_mean_that_depends_on_the_category_alone():
     channel = pbgrr([1, 3, 2], epsilon=2.0, boost_epsilon=0.0)
-    estimate = Estimator(channel, points=np.array([0.0, 1, 1, 1, 5, 5]))(np.array([30, 50, 20]), 100)
+    estimate = InverseEstimator(channel, points=np.array([0.0, 1, 1, 1, 5, 5]))(np.array([30, 50, 20]), 100)
     assert estimate.mean == pytest.approx(estimate.categories @ [0.0, 1.0, 5.0])
 
 
 def test_category_channel_reports_unions_and_hides_groups_that_split_a_category():
     channel = pbgrr([1, 3, 2], epsilon=2.0, boost_epsilon=0.0)
     counts = np.array([30, 50, 20])
-    own = Estimator(channel)(counts, 100)
-    union = Estimator(channel, category_of=np.array([0, 1, 1, 1, 0, 0]))(counts, 100)
+    own = InverseEstimator(channel)(counts, 100)
+    union = InverseEstimator(channel, category_of=np.array([0, 1, 1, 1, 0, 0]))(counts, 100)
     np.testing.assert_allclose(union.categories, [own.categories[0] + own.categories[2], own.categories[1]])
-    split = Estimator(channel, category_of=np.array([0, 1, 1, 2, 0, 0]))(counts, 100)
+    split = InverseEstimator(channel, category_of=np.array([0, 1, 1, 2, 0, 0]))(counts, 100)
     assert split.categories[0] == pytest.approx(union.categories[0])
     assert np.isnan(split.categories[1:]).all()
     assert np.isinf(split.category_errors[1:]).all()
@@ -187,10 +187,10 @@ def test_structured_and_dense_estimates_agree(groups):
     counts = np.array([310, 420, 100, 900, 260, 10])
     category_of = None if groups is None else np.array(groups)
     points = np.array([0.0, 1, 2, 3, 4, np.nan])
-    fast = Estimator(channel, category_of=category_of, points=points, missing=5)(counts, 2000)
+    fast = InverseEstimator(channel, category_of=category_of, points=points, missing=5)(counts, 2000)
     plain = DenseChannel(channel.weights())
     own = channel.category_of if groups is None else category_of
-    slow = Estimator(plain, category_of=own, points=points, missing=5)(counts, 2000)
+    slow = InverseEstimator(plain, category_of=own, points=points, missing=5)(counts, 2000)
     for name in ("values", "value_errors", "categories", "category_errors", "mean", "mean_error"):
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(fast.covariance(), slow.covariance(), rtol=1e-9, atol=1e-12)
@@ -199,7 +199,7 @@ def test_structured_and_dense_estimates_agree(groups):
 def test_covariance_carries_every_error():
     channel = pbgrr([1, 3, 2], epsilon=2.0, boost_epsilon=1.0)
     points = np.array([0.0, 1, 2, 3, 4, 5])
-    estimate = Estimator(channel, points=points)(np.array([310, 420, 100, 900, 260, 10]), 2000)
+    estimate = InverseEstimator(channel, points=points)(np.array([310, 420, 100, 900, 260, 10]), 2000)
     covariance = estimate.covariance()
     np.testing.assert_allclose(np.sqrt(covariance.diagonal()), estimate.value_errors)
     inside = np.equal.outer(np.arange(3), channel.category_of).astype(float)
@@ -212,15 +212,17 @@ def test_covariance_carries_every_error():
 def test_mean_leaves_missing_out():
     channel = grr(4, epsilon=20.0)
     points = np.array([10.0, 20.0, 30.0, np.nan])
-    few = Estimator(channel, points=points, missing=3)(np.array([100, 100, 200, 0]), 400)
-    many = Estimator(channel, points=points, missing=3)(np.array([100, 100, 200, 5000]), 5400)
+    few = InverseEstimator(channel, points=points, missing=3)(np.array([100, 100, 200, 0]), 400)
+    many = InverseEstimator(channel, points=points, missing=3)(np.array([100, 100, 200, 5000]), 5400)
     assert few.mean == pytest.approx(22.5, abs=1e-4)
     assert many.mean == pytest.approx(22.5, abs=1e-4)
 
 
 def test_mean_is_unknown_when_nobody_seems_to_have_a_value():
     channel = grr(3, epsilon=1.0)
-    estimate = Estimator(channel, points=np.array([0.0, 1.0, np.nan]), missing=2)(np.array([0, 0, 9]), 9)
+    estimate = InverseEstimator(channel, points=np.array([0.0, 1.0, np.nan]), missing=2)(
+        np.array([0, 0, 9]), 9
+    )
     assert np.isnan(estimate.mean)
     assert estimate.mean_error == np.inf
 
@@ -229,8 +231,8 @@ def test_rounding_adds_a_quarter_of_the_squared_step_per_device():
     channel = grr(3, epsilon=1.0)
     counts = np.array([400, 500, 600])
     points = np.array([0.0, 2.0, 4.0])
-    without = Estimator(channel, points=points)(counts, 1500)
-    with_it = Estimator(channel, points=points, rounding="stochastic")(counts, 1500)
+    without = InverseEstimator(channel, points=points)(counts, 1500)
+    with_it = InverseEstimator(channel, points=points, rounding="stochastic")(counts, 1500)
     assert with_it.mean == without.mean
     assert with_it.mean_error**2 - without.mean_error**2 == pytest.approx(2.0**2 / 4 / 1500)
 
@@ -238,21 +240,21 @@ def test_rounding_adds_a_quarter_of_the_squared_step_per_device():
 def test_mean_keeps_its_digits_far_from_zero():
     channel = grr(3, epsilon=1.0)
     counts = np.array([400, 500, 600])
-    near = Estimator(channel, points=np.array([0.0, 1.0, 2.0]))(counts, 1500)
-    far = Estimator(channel, points=1e9 + np.array([0.0, 1.0, 2.0]))(counts, 1500)
+    near = InverseEstimator(channel, points=np.array([0.0, 1.0, 2.0]))(counts, 1500)
+    far = InverseEstimator(channel, points=1e9 + np.array([0.0, 1.0, 2.0]))(counts, 1500)
     assert far.mean - 1e9 == pytest.approx(near.mean, abs=1e-6)
     assert far.mean_error == pytest.approx(near.mean_error, rel=1e-6)
 
 
 def test_survey_without_numbers_has_no_mean():
-    estimate = Estimator(grr(3, epsilon=1.0))(np.array([4, 5, 6]), 15)
+    estimate = InverseEstimator(grr(3, epsilon=1.0))(np.array([4, 5, 6]), 15)
     assert estimate.mean is None
     assert estimate.mean_error is None
     assert estimate.intervals().mean_low is None
 
 
 def test_intervals_are_wider_for_more_certainty_and_for_all_cells_at_once():
-    estimate = Estimator(grr(10, epsilon=1.0), points=np.arange(10.0))(np.full(10, 100), 1000)
+    estimate = InverseEstimator(grr(10, epsilon=1.0), points=np.arange(10.0))(np.full(10, 100), 1000)
     cell, family, sure = estimate.intervals(0.95), estimate.simultaneous(0.95), estimate.intervals(0.99)
     width = cell.values_high - cell.values_low
     # By the normal law, where nothing is known of the scores.
@@ -267,14 +269,14 @@ def test_intervals_are_wider_for_more_certainty_and_for_all_cells_at_once():
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 2.0, float("nan")])
 def test_level_outside_0_and_1_is_refused(level):
-    estimate = Estimator(grr(3, epsilon=1.0))(np.array([4, 5, 6]), 15)
+    estimate = InverseEstimator(grr(3, epsilon=1.0))(np.array([4, 5, 6]), 15)
     with pytest.raises(ParameterError, match="level must lie strictly between 0 and 1"):
         estimate.intervals(level)
 
 
 def test_consistent_view_is_a_distribution_whose_values_sum_to_categories():
     channel = pbgrr([1, 3, 2], epsilon=0.5, boost_epsilon=0.2)
-    estimate = Estimator(channel)(np.array([310, 420, 100, 900, 260, 10]), 2000)
+    estimate = InverseEstimator(channel)(np.array([310, 420, 100, 900, 260, 10]), 2000)
     assert (estimate.values < 0).any()
     view = estimate.consistent()
     assert (view.values >= 0).all()
@@ -284,7 +286,7 @@ def test_consistent_view_is_a_distribution_whose_values_sum_to_categories():
 
 def test_consistent_view_keeps_what_is_already_consistent():
     channel = grr(4, epsilon=20.0)
-    estimate = Estimator(channel)(np.array([100, 300, 500, 100]), 1000)
+    estimate = InverseEstimator(channel)(np.array([100, 300, 500, 100]), 1000)
     np.testing.assert_allclose(estimate.consistent().values, estimate.values, atol=1e-6)
 
 
@@ -308,7 +310,7 @@ def test_norm_sub_is_the_nearest_distribution():
 def test_dense_channel_that_hides_values_says_so():
     """Inputs 1 and 2 share a row: their sum is known, they are not."""
     weights = np.array([[6, 2, 2], [2, 4, 4], [2, 4, 4]])
-    estimator = Estimator(
+    estimator = InverseEstimator(
         DenseChannel(weights), category_of=np.array([0, 1, 1]), points=np.array([0.0, 1, 3])
     )
     estimate = estimator(np.array([400, 300, 300]), 1000)
@@ -331,7 +333,7 @@ def test_dense_channel_that_hides_values_says_so():
 )
 def test_wrong_counts_are_refused(counts, n, message):
     with pytest.raises(ParameterError, match=message):
-        Estimator(grr(3, epsilon=1.0))(counts, n)
+        InverseEstimator(grr(3, epsilon=1.0))(counts, n)
 
 
 @pytest.mark.parametrize(
@@ -348,10 +350,10 @@ def test_wrong_counts_are_refused(counts, n, message):
 )
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(ParameterError, match=message):
-        Estimator(grr(3, epsilon=1.0), **arguments)
+        InverseEstimator(grr(3, epsilon=1.0), **arguments)
 
 
 def test_covariance_of_too_many_values_is_refused():
-    estimate = Estimator(grr(4097, epsilon=1.0))(np.ones(4097, dtype=np.int64), 4097)
+    estimate = InverseEstimator(grr(4097, epsilon=1.0))(np.ones(4097, dtype=np.int64), 4097)
     with pytest.raises(ParameterError, match="K <= 4096, got 4097"):
         estimate.covariance()

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator
+from hubbub.estimation import InverseEstimator
 from hubbub.estimation.inverses.inversion import invert
 from hubbub.mechanisms import grr
 from hubbub_authoring.mechanisms import boosted, pbgrr
@@ -32,7 +32,7 @@ CHANNELS = {
 
 def made(name):
     channel, groups = CHANNELS[name]
-    return Estimator(channel, category_of=None if groups is None else np.array(groups))
+    return InverseEstimator(channel, category_of=None if groups is None else np.array(groups))
 
 
 def crowd(estimator, n, seed):
@@ -94,7 +94,7 @@ def test_margin_is_the_least_number_of_forged_reports(name):
 
 def test_an_interval_wider_than_any_report_can_reach_has_no_margin():
     channel = grr(3, epsilon=0.01)
-    estimate = Estimator(channel)(np.array([1, 0, 0]), 1)
+    estimate = InverseEstimator(channel)(np.array([1, 0, 0]), 1)
     assert np.isinf(estimate.poison_margin(1 - 1e-15).values).any()
 
 
@@ -121,7 +121,7 @@ def test_a_level_outside_its_range_is_refused(level):
 
 def test_a_hundred_thousand_values_take_no_matrix():
     channel = pbgrr([1000] * 100, epsilon=4.0, boost_epsilon=2.0)
-    estimate = Estimator(channel)(np.full(100_000, 10), 1_000_000)
+    estimate = InverseEstimator(channel)(np.full(100_000, 10), 1_000_000)
     began = time.perf_counter()
     margin = estimate.poison_margin()
     assert time.perf_counter() - began < 1.0

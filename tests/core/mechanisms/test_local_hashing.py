@@ -13,7 +13,7 @@ from surveys import LABELS
 from hubbub import Survey, SurveyError
 from hubbub import mechanisms as m
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator, estimator_for
+from hubbub.estimation import InverseEstimator, estimator_for
 from hubbub.filter import BayesianFilter
 from hubbub.mechanisms.hashing.hash_pool import _IRREDUCIBLE, MAX_SYMBOLS, HashPool, field_orders
 from hubbub.testing import seeded
@@ -133,7 +133,7 @@ def test_a_pool_stays_within_its_bound():
 def test_default_buckets_have_the_least_exact_error(inputs, epsilon):
     def error(channel: m.LocalHashing) -> float:
         shares = np.full(inputs, 1.0 / inputs)
-        return float((Estimator(channel).expected_estimate(shares, 1).value_errors ** 2).mean())
+        return float((InverseEstimator(channel).expected_estimate(shares, 1).value_errors ** 2).mean())
 
     best = error(m.local_hashing(inputs, epsilon=epsilon))
     for buckets in field_orders(2 * inputs)[:12].tolist():
@@ -163,7 +163,7 @@ def test_estimates_of_a_crowd_lie_within_their_errors():
     truth = np.bincount(crowd, minlength=40) / crowd.size
 
     def worst(channel: m.LocalHashing) -> float:
-        found = Estimator(channel, category_of=groups)(counts, crowd.size)
+        found = InverseEstimator(channel, category_of=groups)(counts, crowd.size)
         values = np.abs(found.values - truth) / found.value_errors
         categories = np.abs(found.categories - np.bincount(groups, truth)) / found.category_errors
         return float(max(values.max(), categories.max()))

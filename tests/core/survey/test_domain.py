@@ -13,7 +13,7 @@ from hubbub.errors import HubbubError, ParameterError
 from hubbub.survey.domain import MAX_SIZE, LabelDomain, attribute_from_spec
 
 VISITS = Attribute.integer("visits", -2, 7, kind="static")
-HEALTH = Attribute.labels("health", ["good", "poor"])
+HEALTH = Attribute.labels("health", ["good", "poor"], kind="evolving")
 
 
 @pytest.mark.parametrize(("value", "index"), [(-2, 0), (7, 9), (3.0, 5), (np.int8(0), 2), (np.float32(1), 3)])
@@ -60,23 +60,23 @@ def test_only_a_known_label_has_an_index():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Attribute.integer("a", 1, 1),
-        lambda: Attribute.integer("a", 0, MAX_SIZE),
-        lambda: Attribute.integer("a", 0, 10**9),
-        lambda: Attribute.integer("a", 0, 2.0),
-        lambda: Attribute.integer("a", False, True),
-        lambda: Attribute.integer("", 0, 1),
-        lambda: Attribute.integer("A b", 0, 1),
-        lambda: Attribute.integer("a\n", 0, 1),
-        lambda: Attribute.integer("x" * 65, 0, 1),
+        lambda: Attribute.integer("a", 1, 1, kind="evolving"),
+        lambda: Attribute.integer("a", 0, MAX_SIZE, kind="evolving"),
+        lambda: Attribute.integer("a", 0, 10**9, kind="evolving"),
+        lambda: Attribute.integer("a", 0, 2.0, kind="evolving"),
+        lambda: Attribute.integer("a", False, True, kind="evolving"),
+        lambda: Attribute.integer("", 0, 1, kind="evolving"),
+        lambda: Attribute.integer("A b", 0, 1, kind="evolving"),
+        lambda: Attribute.integer("a\n", 0, 1, kind="evolving"),
+        lambda: Attribute.integer("x" * 65, 0, 1, kind="evolving"),
         lambda: Attribute.integer("a", 0, 1, kind="fluid"),
-        lambda: Attribute.labels("a", ["one"]),
-        lambda: Attribute.labels("a", ["one", "one"]),
-        lambda: Attribute.labels("a", ["one", ""]),
-        lambda: Attribute.labels("a", ["one", 2]),
-        lambda: Attribute.number("a", 1.0, 1.0),
-        lambda: Attribute.number("a", 0.0, math.nan),
-        lambda: Attribute.number("a", -1.7e308, 1.7e308),
+        lambda: Attribute.labels("a", ["one"], kind="evolving"),
+        lambda: Attribute.labels("a", ["one", "one"], kind="evolving"),
+        lambda: Attribute.labels("a", ["one", ""], kind="evolving"),
+        lambda: Attribute.labels("a", ["one", 2], kind="evolving"),
+        lambda: Attribute.number("a", 1.0, 1.0, kind="evolving"),
+        lambda: Attribute.number("a", 0.0, math.nan, kind="evolving"),
+        lambda: Attribute.number("a", -1.7e308, 1.7e308, kind="evolving"),
         lambda: Attribute("a", "static", "0..9"),
     ],
 )
@@ -86,17 +86,17 @@ def test_attribute_that_breaks_a_rule_is_refused(make):
 
 
 def test_largest_domain_is_taken():
-    assert Attribute.integer("a", 0, MAX_SIZE - 1).size == MAX_SIZE
+    assert Attribute.integer("a", 0, MAX_SIZE - 1, kind="evolving").size == MAX_SIZE
 
 
 def test_numbers_have_no_index_and_no_size():
-    number = Attribute.number("a", 0, 1)
+    number = Attribute.number("a", 0, 1, kind="evolving")
     for use in (lambda: number.size, lambda: number.index_of(0.5), lambda: number.label_of(0)):
         with pytest.raises(ParameterError):
             use()
 
 
-@pytest.mark.parametrize("attribute", [VISITS, HEALTH, Attribute.number("mass", -0.0, 3)])
+@pytest.mark.parametrize("attribute", [VISITS, HEALTH, Attribute.number("mass", -0.0, 3, kind="evolving")])
 def test_description_gives_back_an_equal_attribute(attribute):
     again = attribute_from_spec(attribute.to_spec())
     assert again == attribute

@@ -73,9 +73,11 @@ def test_one_label_in_two_spellings_is_one(tmp_path: Path) -> None:
     assert [attribute.index_of(text) for text in (one, two, "cafe")] == [0, 0, attribute.size]
     with pytest.raises(SurveyError, match="must differ"):
         Survey.parse(LABELS.replace(FIRST, f'"{one}", "{two}"'))
-    hosts = [Attribute.labels("health", [text, "good", "fair", "poor"]) for text in (one, two)]
+    hosts = [
+        Attribute.labels("health", [text, "good", "fair", "poor"], kind="evolving") for text in (one, two)
+    ]
     assert hosts[0] == hosts[1] and hash(hosts[0]) == hash(hosts[1])
-    assert hosts[0] != Attribute.labels("health", ["cafe", "good", "fair", "poor"])
+    assert hosts[0] != Attribute.labels("health", ["cafe", "good", "fair", "poor"], kind="evolving")
     values = survey.attributes[0].domain
     assert values == LabelDomain((two, *values.labels[1:])) and values != values.labels
 
@@ -137,12 +139,12 @@ def test_no_two_points_of_a_grid_have_one_name(low: float, high: float) -> None:
 
 def test_letters_of_one_text_are_no_labels() -> None:
     with pytest.raises(ParameterError, match="labels must be a sequence of texts, got one text 'abc'"):
-        Attribute.labels("x", "abc")
+        Attribute.labels("x", "abc", kind="evolving")
 
 
 def test_an_agent_that_was_closed_takes_no_value(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "ledger", "http://127.0.0.1:9", budget=4.0)
-    agent.register(Attribute.integer("visits", 0, 9))
+    agent.register(Attribute.integer("visits", 0, 9, kind="evolving"))
     agent.set("visits", 3)
     agent.close()
     with pytest.raises(LedgerError):

@@ -13,9 +13,9 @@ from hubbub.survey import Attribute
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation import Spelling, quality, read_people, values_of
 
-VISITS = Attribute.integer("visits", 0, 77)
-HOURS = Attribute.number("hours", 0.0, 24.0)
-CUP = Attribute.labels("cup", ["tea", "NA", "coffee"])
+VISITS = Attribute.integer("visits", 0, 77, kind="evolving")
+HOURS = Attribute.number("hours", 0.0, 24.0, kind="evolving")
+CUP = Attribute.labels("cup", ["tea", "NA", "coffee"], kind="evolving")
 TEXT = "visits,hours,cup\n3,1.5,tea\n99,24.5,NA\n,x,beer\n3.0,nan,beer\n-4,inf,?\n"
 
 
@@ -182,7 +182,9 @@ def test_a_long_field_is_no_value_and_no_hindrance(tmp_path: Path) -> None:
     cup = values_of(CUP, table["cup"])
     assert ([CUP.index_of(value) for value in cup.held], cup.outside) == ([0, 3], 1)
     assert f"(such as '{'1' * 37}...')" in quality("cup", cup)
-    assert values_of(Attribute.integer("n", 0, 9), table["cup"], clip=True).held.tolist() == [None, None]
+    assert values_of(
+        Attribute.integer("n", 0, 9, kind="evolving"), table["cup"], clip=True
+    ).held.tolist() == [None, None]
 
 
 def test_a_parquet_file_is_the_one_that_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

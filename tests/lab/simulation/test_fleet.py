@@ -158,7 +158,7 @@ def test_wrong_use_is_refused() -> None:
     with pytest.raises(AttributeRefused, match="registered first"):
         fleet.set("height", [1, 2, 3])
     with pytest.raises(AttributeRefused, match="first registered"):
-        fleet.register(Attribute.integer("health", 0, 3))
+        fleet.register(Attribute.integer("health", 0, 3, kind="evolving"))
     with pytest.raises(TransportError, match="must be http"):
         fleet.upload("collector:80")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from hubbub.channels import MAX_INPUTS, Channel
+from hubbub.errors import ABSENT
 from hubbub_authoring.mechanisms.boosted.boosted import Absolute, Boosted, Fixed, Relative, boosted, brdp
 from hubbub_authoring.mechanisms.boosted.kernels import KernelName
 from hubbub_authoring.mechanisms.boosted.r2dp import METRICS, Metric, r2dp
@@ -69,7 +70,7 @@ def scale_law(rules: Rules, keys: Mapping[str, object]) -> ScaleLaw | None:
             rules.refuse(f"mechanism.law.{key}", f"must be one of {', '.join(known)} for {name}", table[key])
     for key in known:
         if key not in table and (name, key) not in _OPTIONAL:
-            rules.refuse(f"mechanism.law.{key}", f"must be given for {name}", "nothing")
+            rules.refuse(f"mechanism.law.{key}", f"must be given for {name}", ABSENT)
 
     def number(key: str, low: float, high: float) -> float:
         return rules.real(f"mechanism.law.{key}", table[key], low, high)

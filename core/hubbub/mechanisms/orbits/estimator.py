@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate
+from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Estimator
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, expected_counts
 from hubbub.mechanisms.orbits.laws import orbit_laws
@@ -53,7 +53,7 @@ class OrbitShares:
     missing: float
 
 
-class OrbitEstimator:
+class OrbitEstimator(Estimator):
     """The unbiased linear estimator of an orbit channel.
 
     Args:
@@ -61,7 +61,7 @@ class OrbitEstimator:
         category_of: The channel's own categories, missing last and alone; None: the same.
         points: The number of every input, shape (K,), nan at `missing`; None without numbers.
         missing: The input that means "no value"; None: the channel's.
-        rounding: See `hubbub.estimation.Estimator`.
+        rounding: See `hubbub.estimation.InverseEstimator`.
 
     Raises:
         ParameterError: If the channel does not tell all values apart, or an argument does not fit it.

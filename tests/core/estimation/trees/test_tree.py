@@ -8,7 +8,7 @@ import pytest
 from set_contract import bits_of, subset_law, unary_law
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimator, TreeEstimator, estimator_for
+from hubbub.estimation import InverseEstimator, TreeEstimator, estimator_for
 from hubbub.estimation.trees.tree import Tree, added_up
 from hubbub.mechanisms import grr, levels, subset_selection, unary
 from hubbub.testing import seeded
@@ -151,7 +151,7 @@ def test_levels_by_grr_agree_with_least_squares_on_the_whole_matrix():
     uniform = np.full(15, 1 / 15)
     mine, theirs = (
         build(channel, category_of=channel.levels[0].labels).expected_estimate(uniform, 1000)
-        for build in (TreeEstimator, Estimator)
+        for build in (TreeEstimator, InverseEstimator)
     )
     # The tree's weights take cells for independent: hardly worse than the best linear estimate.
     for ours, best in (
@@ -161,7 +161,9 @@ def test_levels_by_grr_agree_with_least_squares_on_the_whole_matrix():
         assert (best <= ours * (1 + 1e-9)).all()
         assert (ours <= best * 1.015).all()
     # Where shares are far from uniform, knowing how many reports each level got helps.
-    mine, theirs = (build(channel).expected_estimate(shares, 1000) for build in (TreeEstimator, Estimator))
+    mine, theirs = (
+        build(channel).expected_estimate(shares, 1000) for build in (TreeEstimator, InverseEstimator)
+    )
     assert (mine.value_errors <= theirs.value_errors * 1.01).all()
 
 
@@ -241,8 +243,8 @@ def test_counts_that_are_none_of_n_sets_are_refused(counts, n):
 
 
 def test_every_channel_finds_its_estimator():
-    assert isinstance(estimator_for(grr(4, epsilon=1.0)), Estimator)
-    assert isinstance(estimator_for(pbgrr([2, 3], epsilon=1.0, boost_epsilon=0.5)), Estimator)
+    assert isinstance(estimator_for(grr(4, epsilon=1.0)), InverseEstimator)
+    assert isinstance(estimator_for(pbgrr([2, 3], epsilon=1.0, boost_epsilon=0.5)), InverseEstimator)
     assert isinstance(estimator_for(unary(4, epsilon=1.0)), TreeEstimator)
     assert isinstance(estimator_for(levels([2, 1], epsilon=2.0)), TreeEstimator)
 
