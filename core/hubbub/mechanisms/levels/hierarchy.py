@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import LOGARITHM, MAX_INPUTS
+from hubbub.channels.channel import LOGARITHM, MAX_INPUTS, Channel
 from hubbub.channels.divergence import MAX_BLOCKS, BlockDivergence, fixed_up
+from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
+from hubbub.numeric.exact import log_above
 
 MAX_LEVELS: Final = 16
 """More would share the reports too thinly; and a description must not ask for much memory."""
@@ -153,6 +157,55 @@ class Hierarchy:
             common += labels[:, None] == labels[None, :]
         matrix: NDArray[np.float64] = logs[common]
         return matrix
+
+
+class LevelMixture(Channel):
+    """A channel whose public coin picks a level of a hierarchy, and whose report is about that level alone.
+
+    The coin knows no value. So two inputs are as far apart as the best told of the levels at which they
+    differ makes them.
+
+    Attributes:
+        hierarchy: The groupings.
+    """
+
+    hierarchy: Hierarchy
+    tells_inputs = False
+
+    @property
+    @abstractmethod
+    def levels(self) -> tuple[Level, ...]:
+        """The levels that symbols are about, coarsest first."""
+
+    @property
+    @abstractmethod
+    def _odds(self) -> list[tuple[int, int]]:
+        """The largest ratio of a symbol about each level, as two integers."""
+
+    @cached_property
+    def epsilon(self) -> float:  # noqa: D102 - inherited
+        worst = self.hierarchy.farthest(self._odds)[0]
+        return log_above(worst.numerator, worst.denominator)
+
+    @property
+    def most_blocks(self) -> int:  # noqa: D102 - inherited
+        return self.hierarchy.most_blocks
+
+    @property
+    def block_work(self) -> int:  # noqa: D102 - inherited
+        return self.hierarchy.block_work
+
+    def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
+        return self.hierarchy.blocks(self._odds)
+
+    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
+        self._refuse_above(self.inputs, "divergence")
+        return self.hierarchy.divergence(self._odds)
+
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:
+        """Return the rule that categories break which are none of the channel's levels, else ""."""
+        known = any(np.array_equal(level.labels, category_of) for level in self.levels)
+        return "" if known else "must be a level of its levels channel"
 
 
 def _listed(sizes: object) -> list[int | Sizes]:

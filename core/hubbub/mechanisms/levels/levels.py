@@ -21,33 +21,30 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.divergence import BlockDivergence
 from hubbub.channels.finite import FiniteChannel, Symbols, narrowed_pair
 from hubbub.channels.sets import WORD, Level, Support
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS
-from hubbub.mechanisms.levels.hierarchy import Hierarchy, Sizes
-from hubbub.mechanisms.levels.set_levels import SetLevels, level_rule
+from hubbub.mechanisms.levels.hierarchy import Hierarchy, LevelMixture, Sizes
+from hubbub.mechanisms.levels.set_levels import SetLevels
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Words
 
 
-class Levels(FiniteChannel):
+class Levels(LevelMixture, FiniteChannel):
     """A channel that sends a level and one of its cells, by randomised response over them.
 
     Symbols number the cells of all levels, coarsest level first. For input x the symbol of x's own cell at
     level j has weight t_j, every other of that level u_j.
 
     Attributes:
-        hierarchy: The groupings.
         t: Weight of the true cell, per level.
         u: Weight of every other cell, per level; t > u >= 1.
     """
 
     kind = "levels"
-    tells_inputs = False
     description = "The device says at random either your answer or its category, true or any other."
 
     def __init__(self, hierarchy: Hierarchy, t: Sequence[int], u: Sequence[int]) -> None:
@@ -72,11 +69,6 @@ class Levels(FiniteChannel):
     @property
     def _odds(self) -> list[tuple[int, int]]:
         return list(zip(self.t, self.u, strict=True))
-
-    @cached_property
-    def epsilon(self) -> float:  # noqa: D102 - inherited
-        worst = self.hierarchy.farthest(self._odds)[0]
-        return log_above(worst.numerator, worst.denominator)
 
     def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
         value, symbol = self._checked_input(x), self._checked_symbol(y)
@@ -120,21 +112,6 @@ class Levels(FiniteChannel):
             parts.append((other * frequencies.sum() + (true - other) * population) / self.total)
         return np.concatenate(parts)
 
-    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        self._refuse_above(self.inputs, "divergence")
-        return self.hierarchy.divergence(self._odds)
-
-    @property
-    def most_blocks(self) -> int:  # noqa: D102 - inherited
-        return self.hierarchy.most_blocks
-
-    @property
-    def block_work(self) -> int:  # noqa: D102 - inherited
-        return self.hierarchy.block_work
-
-    def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
-        return self.hierarchy.blocks(self._odds)
-
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The levels that symbols are about, coarsest first."""
@@ -172,9 +149,6 @@ class Levels(FiniteChannel):
             "t": list(self.t),
             "u": list(self.u),
         }
-
-    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
-        return level_rule(self.levels, category_of)
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited

@@ -11,16 +11,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.divergence import BlockDivergence
 from hubbub.channels.sets import WORD, AttemptChannel, Attempts, Level, Sets
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int, spec_ints
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.levels.hierarchy import Hierarchy
+from hubbub.mechanisms.levels.hierarchy import Hierarchy, LevelMixture
 from hubbub.mechanisms.subset import SubsetSelection
-from hubbub.numeric.exact import log_above
 
 
-class SetLevels(AttemptChannel):
+class SetLevels(LevelMixture, AttemptChannel):
     """A channel that sends a level and a subset of its cells.
 
     The first cells of a set say which level it is about, one cell per level; the cells of all levels follow,
@@ -28,13 +26,11 @@ class SetLevels(AttemptChannel):
     `shares`, and then an attempt of every level's subset selection, of which the level's is used.
 
     Attributes:
-        hierarchy: The groupings.
         shares: In how many of 2^32 draws each level is picked.
         oracles: Subset selection over each level's cells; of one cell it is randomised response.
     """
 
     kind = "set_levels"
-    tells_inputs = False
     description = "The device sends a random set of answers or of categories, yours more often among them."
 
     def __init__(
@@ -71,11 +67,6 @@ class SetLevels(AttemptChannel):
     def _odds(self) -> list[tuple[int, int]]:
         return [oracle.odds for oracle in self.oracles]
 
-    @cached_property
-    def epsilon(self) -> float:  # noqa: D102 - inherited
-        worst = self.hierarchy.farthest(self._odds)[0]
-        return log_above(worst.numerator, worst.denominator)
-
     def column(self, symbol: bytes | Sets) -> NDArray[np.int64]:  # noqa: D102 - inherited
         level, members = self._about(symbol)
         inside, outside = self.oracles[level].odds
@@ -91,21 +82,6 @@ class SetLevels(AttemptChannel):
         members = self._members(symbol)
         level = int(np.argmax(members[: len(self.shares)]))
         return level, members[self._cells[level]]
-
-    def divergence(self) -> NDArray[np.float64]:  # noqa: D102 - inherited
-        self._refuse_above(self.inputs, "divergence")
-        return self.hierarchy.divergence(self._odds)
-
-    @property
-    def most_blocks(self) -> int:  # noqa: D102 - inherited
-        return self.hierarchy.most_blocks
-
-    @property
-    def block_work(self) -> int:  # noqa: D102 - inherited
-        return self.hierarchy.block_work
-
-    def blocks(self) -> BlockDivergence:  # noqa: D102 - inherited
-        return self.hierarchy.blocks(self._odds)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
@@ -177,20 +153,11 @@ class SetLevels(AttemptChannel):
             "held": [oracle.p_draws for oracle in self.oracles],
         }
 
-    def category_rule(self, category_of: NDArray[np.intp]) -> str:  # noqa: D102 - inherited
-        return level_rule(self.levels, category_of)
-
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         check_spec_keys(spec, "inputs", "sizes", "shares", "subset", "held")
         hierarchy = Hierarchy.joined(spec_int(spec, "inputs"), spec_ints(spec, "sizes"))
         return cls(hierarchy, *(spec_ints(spec, key) for key in ("shares", "subset", "held")))
-
-
-def level_rule(levels: Sequence[Level], category_of: NDArray[np.intp]) -> str:
-    """Return the rule that categories break which are no level of a channel's, else ""."""
-    known = any(np.array_equal(level.labels, category_of) for level in levels)
-    return "" if known else "must be a level of its levels channel"
 
 
 def _stretches(start: int, sizes: Sequence[int]) -> list[slice]:
