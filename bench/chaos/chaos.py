@@ -2,7 +2,7 @@
 
     python bench/chaos/chaos.py                                  every scenario, 5,000,000 reports each
     python bench/chaos/chaos.py --reports 500000 workers redis   some of them, smaller
-    python bench/chaos/chaos.py --id-table numpy --record-reader librdkafka storm
+    python bench/chaos/chaos.py --id-table numpy storm
     python bench/chaos/chaos.py --sabotage calm                  one batch doubled after the truth: must exit
     with 1
 
@@ -422,14 +422,13 @@ def main() -> int:
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--sabotage", action="store_true", help="double a batch after the truth is known")
     parser.add_argument("--id-table", choices=("auto", "numpy", "compiled"), default="auto")
-    parser.add_argument("--record-reader", choices=("aiokafka", "librdkafka"), default="aiokafka")
     options = parser.parse_args()
     if strange := set(options.scenarios) - set(SCENARIOS):
         parser.error(f"scenarios must be among {', '.join(SCENARIOS)}, got {', '.join(sorted(strange))}")
     differs = False
     for name in options.scenarios or SCENARIOS:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        cluster = {"id_table": options.id_table, "record_reader": options.record_reader}
+        cluster = {"id_table": options.id_table}
         found = run(name, options.reports, sabotage=options.sabotage, options=cluster)
         faults = found.pop("differences")
         differs |= bool(faults)

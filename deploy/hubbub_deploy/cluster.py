@@ -215,7 +215,6 @@ def aggregate(
             group=settings.group,
             instance=instance,
             session_s=settings.session_s,
-            reader=cast(runners.Reader, settings.record_reader),
             dead_letters=letters,
             skips=skips,
             seal_rules=seal_rules,

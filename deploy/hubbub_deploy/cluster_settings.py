@@ -43,7 +43,6 @@ _WORDS: Final = {
     "event_loop": ("asyncio", "uvloop"),
     "id_table": ("auto", "numpy", "compiled"),
     "kafka_mechanism": MECHANISMS,
-    "record_reader": ("aiokafka", "librdkafka"),
 }
 
 
@@ -76,7 +75,6 @@ class ClusterSettings:
         event_loop: What drives an aggregator: "asyncio" or "uvloop".
         id_table: What an aggregator remembers ids in: "numpy", "compiled", or "auto": compiled where numba is
             installed.
-        record_reader: What fetches records for an aggregator: "aiokafka" or "librdkafka".
         limits: Bounds and waits of its collectors, which stand beside the keys above in the file.
     """
 
@@ -100,7 +98,6 @@ class ClusterSettings:
     dead_letter_payload: str = "none"
     event_loop: str = "asyncio"
     id_table: str = "auto"
-    record_reader: str = "aiokafka"
     limits: GatewaySettings = field(default_factory=GatewaySettings)
 
     @property

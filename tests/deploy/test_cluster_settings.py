@@ -47,7 +47,6 @@ def test_kafka_and_redis_are_enough() -> None:
         ({"grace_s": 9.9}, "grace_s must be at least 10, got 9.9"),
         ({"dead_letter_payload": "some"}, "dead_letter_payload must be none or whole, got 'some'"),
         ({"id_table": "fast"}, "id_table must be auto or numpy or compiled, got 'fast'"),
-        ({"record_reader": "fast"}, "record_reader must be aiokafka or librdkafka, got 'fast'"),
         ({"event_loop": "fast"}, "event_loop must be asyncio or uvloop, got 'fast'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A worker process: `aggregator_process.py faust|librdkafka|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S [GATE]]`.
+"""A worker process: `aggregator_process.py faust|plain BOOTSTRAP TOPIC REDIS_URL [GAP_S [GATE]]`.
 
 While the file GATE is there nothing of the store is loaded; GATE.waits says that a load waits for it to go.
 """
@@ -51,7 +51,6 @@ def main(kind: str, bootstrap: str, topic: str, redis_url: str, *rest: str) -> i
             group=topic,
             session_s=2,
             group_records=8,
-            reader="librdkafka" if kind == "librdkafka" else "aiokafka",
         )
         return run(app)
     from hubbub_aggregator.runners import aiokafka_runner

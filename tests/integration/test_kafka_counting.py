@@ -44,7 +44,7 @@ PARTITIONS, REPORTS, TIMES, RECORD = 4, 40_000, 3, 50
 PROCESS = Path(__file__).parents[1] / "harness" / "aggregator_process.py"
 PATIENCE_S = 120.0
 
-Kind = Literal["faust", "librdkafka", "plain"]
+Kind = Literal["faust", "plain"]
 
 
 class Crowd:
@@ -200,13 +200,12 @@ def check(setting: Setting, crowd: Crowd, released: bytes) -> None:
     assert all(state.dead == state.unknown == 0 for state in states)
 
 
-@pytest.mark.parametrize("kind", ["faust", "librdkafka"])
 def test_workers_that_are_killed_count_every_report_once(
-    setting: Setting, archive: Callable[[], SqliteArchive], kind: Kind
+    setting: Setting, archive: Callable[[], SqliteArchive]
 ) -> None:
     crowd, dice = Crowd(1), random.Random(1)  # noqa: S311 - when a test kills
     for _ in range(2):
-        setting.start(kind)
+        setting.start("faust")
     parts = np.array_split(np.arange(len(crowd.records)), 6)
     in_the_midst = 0
     for part in parts[:5]:
@@ -222,15 +221,14 @@ def test_workers_that_are_killed_count_every_report_once(
     check(setting, crowd, setting.release(archive()))
 
 
-@pytest.mark.parametrize("kind", ["faust", "librdkafka"])
 def test_workers_that_come_and_go_count_every_report_once(
-    setting: Setting, archive: Callable[[], SqliteArchive], kind: Kind
+    setting: Setting, archive: Callable[[], SqliteArchive]
 ) -> None:
     crowd, left = Crowd(6), []
-    setting.start(kind)
+    setting.start("faust")
     for part in np.array_split(np.arange(len(crowd.records)), 5):
         before = setting.sent()
-        setting.start(kind)
+        setting.start("faust")
         setting.send([crowd.records[place] for place in part])
         setting.wait_for(before + len(part) // 3)
         _, worker = setting.workers.pop(0)
@@ -242,9 +240,8 @@ def test_workers_that_come_and_go_count_every_report_once(
     check(setting, crowd, setting.release(archive()))
 
 
-@pytest.mark.parametrize("kind", ["faust", "librdkafka"])
 def test_broker_that_is_killed_and_returns_loses_nothing(
-    tmp_path: Path, archive: Callable[[], SqliteArchive], kind: Kind
+    tmp_path: Path, archive: Callable[[], SqliteArchive]
 ) -> None:
     bootstrap_or_skip()
     crowd, broker = Crowd(7), mortal_broker()
@@ -254,7 +251,7 @@ def test_broker_that_is_killed_and_returns_loses_nothing(
         setting = Setting(broker.bootstrap, redis, tmp_path)
         try:
             for _ in range(2):
-                setting.start(kind)
+                setting.start("faust")
             setting.send(crowd.records[:half])
             setting.wait_for(half // 2)
             broker.kill_node()
@@ -333,7 +330,7 @@ def test_plain_worker_and_faust_release_the_same_bytes(
     assert worker.wait(120) == 0
 
 
-@pytest.mark.parametrize("kind", ["faust", "librdkafka", "plain"])
+@pytest.mark.parametrize("kind", ["faust", "plain"])
 def test_worker_whose_records_are_gone_ends_and_says_so(setting: Setting, kind: Kind) -> None:
     crowd = Crowd(4)
     setting.send(crowd.records[:100])

@@ -3,7 +3,6 @@ from hubbub_aggregator.runners.assignment import Assignment as Assignment
 from hubbub_aggregator.runners.embedded import Worker as Worker
 from hubbub_aggregator.runners.faust_runner import (
     DEFAULT_SESSION_S as DEFAULT_SESSION_S,
-    Reader as Reader,
     create_app as create_app,
     run as run,
     use_event_loop as use_event_loop,

@@ -1,13 +1,7 @@
-"""Groups of records in place of Faust's single ones: its consumer, and the thread that fetches.
-
-Records come through aiokafka, or through librdkafka at a third of its time; membership of the group is
-aiokafka's in both cases.
-"""
+"""Groups of records in place of Faust's single ones: its consumer, and the thread that fetches."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -23,15 +17,11 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 
-from hubbub_topic.kafka import GroupReader
-
 # Fetched at a time: so many records or bytes of all partitions together, or whatever has come in a
 # twentieth of a second after the first. Twice as many fit no cache: each report costs as much, or more.
 DEFAULT_GROUP_RECORDS: Final = 128
 GROUP_BYTES: Final = 4 * 2**20
 _WITHIN_S: Final = 0.05
-# So long a rebalance may have to wait for a reader to which nothing comes.
-_IDLE_S: Final = 0.25
 
 Group: TypeAlias = list[tuple[int, bytes]]
 """Records of one partition, (offset, bytes), ascending; never empty."""
@@ -107,64 +97,6 @@ class GroupThread(AIOKafkaConsumerThread):
             self.log.warning("Offsets were not committed, for Kafka's tools to see: %s", error)
             return False
         return True
-
-
-class ReaderThread(GroupThread):
-    """A consumer thread whose records come from librdkafka; aiokafka's own reading rests.
-
-    Args:
-        reader: The consumer of librdkafka.
-    """
-
-    def __init__(self, *args: Any, reader: GroupReader, **kwargs: Any) -> None:  # noqa: ANN401 - handed on
-        super().__init__(*args, **kwargs)
-        self._reader = reader
-
-    async def _fetch_records(
-        self,
-        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
-        active_partitions: set[TP],
-        timeout: float | None = None,
-        max_records: int | None = None,
-    ) -> dict[TP, list[Group]]:
-        # Nothing comes from it but errors of the group, which are to be raised, and the end of a rebalance.
-        fetch = AIOKafkaConsumerThread._fetch_records
-        watch = asyncio.ensure_future(fetch(self, consumer, active_partitions, timeout, 1))
-        try:
-            found = await asyncio.to_thread(
-                self._reader.read,
-                {(tp.topic, tp.partition) for tp in active_partitions & self.assignment()},
-                count=max_records or 1,
-                max_bytes=GROUP_BYTES,
-                wait_s=min(timeout or 0.0, _IDLE_S),
-                within_s=_WITHIN_S,
-            )
-            if watch.done():
-                watch.result()
-        finally:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await watch
-        if not self.consumer.flow_active:
-            return {}
-        return {TP(*place): [group] for place, group in found.items()}
-
-    async def _seek_wait(
-        self,
-        consumer: Any,  # noqa: ANN401 - aiokafka ships no annotations
-        partitions: Mapping[TP, int],
-    ) -> None:
-        consumer.pause(*(TopicPartition(*tp) for tp in partitions.keys() & self.assignment()))
-        await super()._seek_wait(consumer, partitions)
-        self._reader.seek({(tp.topic, tp.partition): offset for tp, offset in partitions.items()})
-
-    def verify_event_path(self, now: float, tp: TP) -> None:
-        """Do nothing: Faust would look for news in what aiokafka has read."""
-
-    async def on_thread_stop(self) -> None:
-        """Close the reader, too."""
-        await super().on_thread_stop()
-        await asyncio.to_thread(self._reader.close)
 
 
 class _NothingRead(dict[TP, int | None]):

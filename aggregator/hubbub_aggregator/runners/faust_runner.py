@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 import faust
 from aiokafka.errors import (  # type: ignore[import-untyped]  # as above
@@ -37,12 +37,10 @@ from hubbub_aggregator.runners.faust_groups import (
     DEFAULT_GROUP_RECORDS,
     GroupConsumer,
     GroupSchema,
-    GroupThread,
-    ReaderThread,
 )
 from hubbub_aggregator.stores.store import Store
 from hubbub_topic import Log
-from hubbub_topic.kafka import GroupReader, security_of
+from hubbub_topic.kafka import security_of
 
 # Groups that wait between the fetcher and the counting.
 _BUFFER_GROUPS: Final = 4
@@ -55,9 +53,6 @@ _VERIFY_S: Final = 5.0  # how long a log that was cut, or a record that is gone,
 STOP_S: Final = 10.0
 # Kafka's own least session: a killed worker's partitions rest this long.
 DEFAULT_SESSION_S: Final = 6.0
-
-
-Reader: TypeAlias = Literal["aiokafka", "librdkafka"]
 
 
 class CountingApp(faust.App):
@@ -92,7 +87,6 @@ def create_app(
     instance: str | None = None,
     session_s: float = DEFAULT_SESSION_S,
     group_records: int = DEFAULT_GROUP_RECORDS,
-    reader: Reader = "aiokafka",
     dead_letters: DeadLetters | None = None,
     skips: Skips | None = None,
     seal_rules: SealRules | None = None,
@@ -108,7 +102,6 @@ def create_app(
             rebalance. None for a new member every time.
         session_s: Seconds after which a silent worker's partitions go to others.
         group_records: The most records that are fetched, and those of a partition saved, together.
-        reader: What fetches records; membership of the group is aiokafka's.
         dead_letters: Where letters about what cannot be counted go; None keeps none.
         skips: The records that an operator said to pass over.
         seal_rules: Which seals are the sealer's; None where all are.
@@ -137,11 +130,6 @@ def create_app(
 
     class StoreConsumer(GroupConsumer):
         """A consumer that reads on from the offset that the store gives."""
-
-        def _new_consumer_thread(self) -> GroupThread:
-            if reader == "aiokafka":
-                return super()._new_consumer_thread()
-            return ReaderThread(self, loop=self.loop, beacon=self.beacon, reader=GroupReader(bootstrap))
 
         async def seek_to_committed(self) -> Mapping[TP, int]:
             # The recovery after a rebalance and the fetcher both seek. Were one to overtake the other
@@ -189,8 +177,7 @@ def create_app(
         broker_session_timeout=session_s,
         broker_heartbeat_interval=session_s / 3,
         broker_max_poll_records=group_records,
-        # Before it is told to rest, aiokafka reads; a batch comes even so.
-        consumer_max_fetch_size=_MAX_FETCH_BYTES if reader == "aiokafka" else 1,
+        consumer_max_fetch_size=_MAX_FETCH_BYTES,
         consumer_auto_offset_reset="earliest",
         stream_buffer_maxsize=_BUFFER_GROUPS,
         consumer_metadata_max_age_ms=_METADATA_MS,

@@ -7,7 +7,6 @@ from hubbub_topic.kafka.brokers import (
     security_of as security_of,
 )
 from hubbub_topic.kafka.dead_letters import KafkaDeadTopic as KafkaDeadTopic
-from hubbub_topic.kafka.group_reader import GroupReader as GroupReader
 from hubbub_topic.kafka.growing_log import GrowingLog as GrowingLog, least_start as least_start
 from hubbub_topic.kafka.log import DEFAULT_REBUILD_S as DEFAULT_REBUILD_S, KafkaLog as KafkaLog
 from hubbub_topic.kafka.removal import (
