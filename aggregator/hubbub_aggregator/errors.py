@@ -25,10 +25,11 @@ input from outside is not an error here; it is counted and skipped.
 
 from __future__ import annotations
 
+from hubbub.errors import AdvisedError
 from hubbub_topic import LogError
 
 
-class AggregatorError(Exception):
+class AggregatorError(AdvisedError):
     """An error after which the aggregator refuses to go on."""
 
 
@@ -47,13 +48,19 @@ class Lost(AggregatorError):  # noqa: N818 - names the finding
 class PartitionMapGrown(AggregatorError):  # noqa: N818 - names the finding
     """The log has grown since this process began; whoever starts it again lets it count all of it."""
 
+    advice = "retry"
+
 
 class Superseded(AggregatorError):  # noqa: N818 - names the finding
     """A load finished after its partitions were revoked; the next assignment has a load of its own."""
 
+    advice = "retry"
+
 
 class ClockDoubt(AggregatorError):  # noqa: N818 - names the finding
     """The time is in doubt: rounds stay open until clocks agree."""
+
+    advice = "retry"
 
 
 class StoreError(AggregatorError):
@@ -63,9 +70,13 @@ class StoreError(AggregatorError):
 class StoreConflict(StoreError):  # noqa: N818 - names the event
     """The stored offset is not the one this writer started from: another writer is at work."""
 
+    advice = "retry"
+
 
 class LeaseLost(StoreError):  # noqa: N818 - names the event
     """The error that another process holds the lease on sealing, releasing and showing."""
+
+    advice = "retry"
 
 
 class ForeignStore(StoreError):  # noqa: N818 - names the finding
@@ -90,6 +101,8 @@ class ArchiveError(AggregatorError):
 
 class ArchiveFull(ArchiveError):  # noqa: N818 - names the finding
     """A release waits for room: the archive's disk is full, or failed; the next attempt writes it."""
+
+    advice = "retry"
 
 
 class Diverged(AggregatorError):  # noqa: N818 - names the finding

@@ -18,13 +18,15 @@ layer says about a value is cut off with `from None`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from hubbub.errors import Advice, AdvisedError
 
 if TYPE_CHECKING:
     from hubbub_client.surveys.survey_lists import ListRefusal
 
 
-class ClientError(Exception):
+class ClientError(AdvisedError):
     """An error of the device side."""
 
 
@@ -34,6 +36,8 @@ class LedgerError(ClientError):
 
 class LedgerLocked(LedgerError):  # noqa: N818 - named after what is wrong
     """The ledger is open elsewhere; two writers would spend one budget twice."""
+
+    advice = "retry"
 
 
 class LedgerCorrupt(LedgerError):  # noqa: N818 - named after what is wrong
@@ -63,6 +67,8 @@ class AttributeRefused(ClientError, ValueError):  # noqa: N818 - named after wha
 class TransportError(ClientError):
     """The collector cannot be reached, or its answer is not in the protocol."""
 
+    advice: ClassVar[Advice] = "retry"
+
 
 class ListRefused(TransportError):  # noqa: N818 - named after what is wrong
     """A list of surveys that this device does not take; of one that has expired, it stores that it was seen.
@@ -70,6 +76,8 @@ class ListRefused(TransportError):  # noqa: N818 - named after what is wrong
     Attributes:
         reason: See `survey_lists.ListRefusal`.
     """
+
+    advice = "stop"
 
     def __init__(self, reason: ListRefusal, message: str) -> None:
         self.reason = reason

@@ -13,8 +13,10 @@ Messages name the subject, the rule and the value; never an id, a symbol or a se
 
 from __future__ import annotations
 
+from hubbub.errors import AdvisedError
 
-class CollectorError(Exception):
+
+class CollectorError(AdvisedError):
     """An error of the collector."""
 
 
@@ -29,6 +31,10 @@ class ListFileError(CollectorError):
 class PeriodOver(CollectorError):  # noqa: N818  # it names what the period is
     """The grants of this period are gone, or nobody knows which period it is: no token is given."""
 
+    advice = "retry"
+
 
 class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller
     """The record that held an upload was not stored: it is forgotten and must not be acknowledged."""
+
+    advice = "retry"

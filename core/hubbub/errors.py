@@ -1,4 +1,4 @@
-"""Every error the core raises, as one tree.
+"""Every error the core raises, as one tree; all errors of all packages are an `AdvisedError`.
 
 HubbubError
 ├── ParameterError   a parameter breaks a rule: also a ValueError
@@ -17,7 +17,9 @@ import errno
 import os
 import reprlib
 from datetime import date, time
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
+
+Advice: TypeAlias = Literal["retry", "stop"]
 
 ListFault: TypeAlias = Literal["unsigned", "unreadable", "wrong_signature"]
 
@@ -61,7 +63,18 @@ ABSENT: Final = _Absent()
 """The value at fault where a key or a category is missing: the message then ends with the rule."""
 
 
-class HubbubError(Exception):
+class AdvisedError(Exception):
+    """An error that says what its caller can do.
+
+    Attributes:
+        advice: "retry" where the same call may succeed later as it stands; "stop" where somebody has to
+            change something first.
+    """
+
+    advice: ClassVar[Advice] = "stop"
+
+
+class HubbubError(AdvisedError):
     """An error of Hubbub's core."""
 
 

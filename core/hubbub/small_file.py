@@ -5,11 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Final
 
 MAX_SMALL_BYTES: Final = 2**20
 """Bytes of a file of settings, a key, a word or some values: a thousand times what they have."""

@@ -6,8 +6,10 @@ DeployError
 
 from __future__ import annotations
 
+from hubbub.errors import AdvisedError
 
-class DeployError(Exception):
+
+class DeployError(AdvisedError):
     """The command cannot go on; the message says why in one line."""
 
 

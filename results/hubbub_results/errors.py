@@ -11,13 +11,17 @@ ResultsError
 
 from __future__ import annotations
 
+from hubbub.errors import AdvisedError
 
-class ResultsError(Exception):
+
+class ResultsError(AdvisedError):
     """An error of the reader of results."""
 
 
 class Unreachable(ResultsError):  # noqa: N818 - names the finding
     """The server gave no answer."""
+
+    advice = "retry"
 
 
 class Unauthorized(ResultsError):  # noqa: N818 - HTTP's word

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
 from pathlib import Path
@@ -12,7 +13,7 @@ import surveys
 
 import hubbub
 from hubbub import Attribute, Estimate, Estimator, Survey, SurveyError, mechanisms
-from hubbub.errors import ParameterError, SurveyNotFoundError
+from hubbub.errors import AdvisedError, ParameterError, SurveyNotFoundError
 from hubbub.estimation import estimator_for
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -133,6 +134,30 @@ def test_an_error_comes_whole_out_of_another_process(text: str) -> None:
         str(caught.value),
         caught.value.__dict__,
     )
+
+
+# Errors after which the same call may succeed as it stands.
+RETRIED = {
+    *("TransportError", "LedgerLocked", "Unreachable", "LogError", "LogLocked", "PeriodOver", "NotDurable"),
+    *("PartitionMapGrown", "Superseded", "ClockDoubt", "StoreConflict", "LeaseLost", "ArchiveFull"),
+}
+PACKAGES = [
+    f"hubbub_{name}" for name in ["client", "topic", "collector", "aggregator", "deploy", "results", "lab"]
+]
+
+
+def test_every_error_says_whether_to_try_again() -> None:
+    found: set[type[Exception]] = set()
+    for package in ("hubbub", *PACKAGES):
+        errors = importlib.import_module(f"{package}.errors")
+        found |= {
+            each
+            for each in vars(errors).values()
+            if inspect.isclass(each) and issubclass(each, Exception) and each.__module__ == errors.__name__
+        }
+    assert len(found) > 40
+    assert [each.__name__ for each in found if not issubclass(each, AdvisedError)] == []
+    assert {each.__name__ for each in found if each.advice == "retry"} == RETRIED
 
 
 def test_an_attribute_says_what_is_protected() -> None:

@@ -51,7 +51,7 @@ def test_what_runs_on_devices_and_servers_names_no_house_of_authors_not_even_as_
                 found.append(f"{path.relative_to(ROOT)}: {line.strip()}")
     assert found == []
     assert allowed == (2 if house == "core" else 0)
-    assert ABOVE.search('Registration("grr", "hubbub_authoring.mechanisms.grr")')  # control
+    assert ABOVE.search('Registration("grr", "hubbub_authoring.mechanisms.oracles")')  # control
 
 
 def test_a_device_on_compiled_bytes_loads_nothing_of_authors_for_any_kind_and_form() -> None:

@@ -10,9 +10,15 @@ states of a SQLite file. Errors of brokers are sorted in `kafka/errors.py`, and 
 
 from __future__ import annotations
 
+from typing import ClassVar
 
-class LogError(Exception):
+from hubbub.errors import Advice, AdvisedError
+
+
+class LogError(AdvisedError):
     """The log could not be opened, read or appended to."""
+
+    advice: ClassVar[Advice] = "retry"
 
 
 class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, named as one
@@ -21,3 +27,5 @@ class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, name
 
 class LogVersionError(LogError):
     """The log has another schema than this release reads."""
+
+    advice = "stop"

@@ -61,6 +61,7 @@ def within_quotas(
     fresh = seen.fresh(ids)
     n = len(places)
     new = places if fresh.mask is None else places[fresh.mask]
+    # Nearly every group finds room whole, which sums by issuer tell; only another one is judged one by one.
     by_place = np.bincount(new, minlength=len(rooms))
     wanted = dict.fromkeys((issuer for issuer, _ in rooms), 0)
     for (issuer, _), number in zip(rooms, by_place.tolist(), strict=True):

@@ -120,6 +120,7 @@ class GroupConsumer(Consumer):
         return GroupThread(self, loop=self.loop, beacon=self.beacon)
 
     def _to_message(self, tp: TP, record: Group) -> ConsumerMessage:
+        # To Faust a group is one record, at the offset of its last: what Faust commits is what is done with.
         return ConsumerMessage(
             tp.topic,
             tp.partition,

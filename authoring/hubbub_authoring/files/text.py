@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hubbub.errors import ParameterError
 from hubbub.small_file import read_small, unreadable
 from hubbub.survey import MAX_FILE_BYTES
 from hubbub_authoring.files.toml import read
-
-if TYPE_CHECKING:
-    pass
 
 
 def survey_text(path: Path) -> str:

@@ -75,9 +75,6 @@ def with_participation(rules: Rules, channel: Channel, value: object) -> Channel
         rules.refuse(key, f"must compile ({error})", value)
 
 
-# A file with as many labels as a domain may hold, and room for comments.
-# An array of MessagePack, short or long, whose first element is the name of the layout.
-
 # No key of a survey has more than two parts; the parser takes quadratic time for them: minutes for 400 kB.
 _PART: Final = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY: Final = re.compile(rf"(?<![\w.-])(?:{_PART}[ \t]*+\.[ \t]*+){{32}}")

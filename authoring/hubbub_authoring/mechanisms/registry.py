@@ -25,11 +25,11 @@ class Registration:
 
 
 REGISTERED: Final = (
-    Registration("grr", "hubbub_authoring.mechanisms.grr"),
+    Registration("grr", "hubbub_authoring.mechanisms.oracles"),
     Registration("pbgrr", "hubbub_authoring.mechanisms.pbgrr"),
-    Registration("subset", "hubbub_authoring.mechanisms.subset"),
-    Registration("unary", "hubbub_authoring.mechanisms.unary"),
-    Registration("local_hashing", "hubbub_authoring.mechanisms.local_hashing"),
+    Registration("subset", "hubbub_authoring.mechanisms.oracles"),
+    Registration("unary", "hubbub_authoring.mechanisms.oracles"),
+    Registration("local_hashing", "hubbub_authoring.mechanisms.oracles"),
     Registration("levels", "hubbub_authoring.mechanisms.levels"),
     Registration("orbits", "hubbub_authoring.mechanisms.orbits"),
     Registration("neighbourhood", "hubbub_authoring.mechanisms.neighbourhood"),
@@ -41,7 +41,7 @@ REGISTERED: Final = (
     Registration("duchi", "hubbub_authoring.mechanisms.boosted.entries"),
     Registration("optimal", "hubbub_authoring.mechanisms.optimal"),
     Registration("brdp", "hubbub_authoring.mechanisms.boosted.entries"),
-    Registration("tree", "hubbub_authoring.mechanisms.tree"),
+    Registration("tree", "hubbub_authoring.mechanisms.levels"),
 )
 """Every mechanism, in the order in which messages and documents list them."""
 

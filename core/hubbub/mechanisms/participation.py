@@ -41,9 +41,8 @@ def with_dummy_reports(channel: Channel, *, participation: Fraction) -> Channel:
     Raises:
         ParameterError: If p is out of range, or the mixture cannot be told in integers.
     """
-    share = Fraction(participation)
-    if not 0 < share <= 1 or STEPS % share.denominator:
+    p = Fraction(participation)
+    if not 0 < p <= 1 or STEPS % p.denominator:
         raise ParameterError(f"participation must be thousandths above 0, at most 1, got {participation}")
-    if share == 1:
-        return channel
-    return channel.with_dummy_reports(share)
+    # Each kind of channel makes p M + (1 - p) C of its own integers.
+    return channel if p == 1 else channel.with_dummy_reports(p)

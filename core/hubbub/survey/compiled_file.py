@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import Final
 
+# A file with as many labels as a domain may hold, and room for comments.
 MAX_FILE_BYTES: Final = 2**24
 
-
 _HEAD_BYTES: Final = 20
-
-
+# An array of MessagePack, short or long, whose first element is the name of the layout.
 _COMPILED: Final = re.compile(rb"(?:[\x90-\x9f]|\xdc..|\xdd....)\xadhubbub-survey", re.DOTALL)
 
 

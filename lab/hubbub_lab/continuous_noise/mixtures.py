@@ -96,26 +96,28 @@ class LaplaceMixture(NoiseKernel):
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
         """Return `crossing` of many targets: Newton's method for all at once, kept within brackets."""
-        far = abs(shift) + 40.0 / self._slowest
+        far = abs(shift) + 40.0 / self._slowest  # beyond it the ratio is that of the slowest rate alone
         low, high = max(low, -far), min(high, far)
         nodes = low + (high - low) * _SHARES
         known = self._ratios(nodes, shift)[0]
-        sign = 1.0 if known[-1] > known[0] else -1.0
+        sign = 1.0 if known[-1] > known[0] else -1.0  # the ratio rises, or falls, from end to end
+        # Each bracket is the two nodes between which the ratio passes the target, w a line's guess in it.
         place = np.minimum(np.maximum((sign * known).searchsorted(sign * targets), 1), _NODES - 1)
         left, right, below = nodes[place - 1], nodes[place], known[place - 1]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (targets - below) / (known[place] - below)
             w = left + np.where((share >= 0.0) & (share <= 1.0), share, 0.5) * (right - left)
         for _ in range(_STEPS):
-            at, slope = self._ratios(w, shift)
-            miss = at - targets
+            ratio, slope = self._ratios(w, shift)
+            miss = ratio - targets
             beyond = sign * miss > 0.0
             left, right = np.where(beyond, left, w), np.where(beyond, w, right)
             with np.errstate(divide="ignore", invalid="ignore"):
-                better = w - miss / slope
+                newton = w - miss / slope
             close = np.abs(miss) <= _CLOSE
-            inside = (left < better) & (better < right)
-            w = np.where(inside, better, np.where(close, w, 0.5 * (left + right)))
+            # A step that leaves its bracket is replaced by the bracket's middle, unless w is close already.
+            inside = (left < newton) & (newton < right)
+            w = np.where(inside, newton, np.where(close, w, 0.5 * (left + right)))
             if close.all():
                 break
         return np.asarray(w)

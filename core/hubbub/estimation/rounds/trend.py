@@ -1,8 +1,21 @@
 """A smoothed trend over rounds: a local level with known errors, its drift by maximum likelihood.
 
-The level of a cell is a random walk, and each round's estimate is the level plus an error whose standard
-deviation is known (Durbin and Koopman 2012, ch. 2). The walk's step is the likeliest of a grid, all rounds
-read together; then every level is smoothed by all rounds, later ones too. It is a view: biased where the
+The level a_t of a cell is a random walk, and the estimate y_t of round t is the level plus an error whose
+standard deviation sigma_t is known (the local level model of Durbin and Koopman 2012, ch. 2):
+
+    y_t = a_t + e_t,   Var e_t = sigma_t^2,         a_{t+1} = a_t + d_t,   Var d_t = q.
+
+Kalman's filter goes forwards from a_0 = y_0, V_0 = sigma_0^2, with a_t and V_t the level given rounds 0..t
+and its variance, and P_t its variance before round t is read:
+
+    P_t = V_{t-1} + q,   F_t = P_t + sigma_t^2,   v_t = y_t - a_{t-1},   K_t = P_t / F_t,
+    a_t = a_{t-1} + K_t v_t,   V_t = (1 - K_t) P_t,   ln likelihood = -(sum of ln F_t + v_t^2 / F_t) / 2.
+
+The smoother of Rauch, Tung and Striebel goes back from the last round, with C_t = V_t / P_{t+1}:
+
+    level_t = a_t + C_t (level_{t+1} - a_t),   spread_t = V_t + C_t^2 (spread_{t+1} - P_{t+1}).
+
+The walk's step, sqrt(q), is the likeliest of a grid, all rounds read together. It is a view: biased where the
 level jumps, and not for tests. Memoised answers cannot be smoothed, since their errors do not average out.
 """
 
@@ -57,27 +70,27 @@ def smoothed_trend(estimates: ArrayLike, errors: ArrayLike) -> Trend:
         raise ParameterError("a trend must have finite estimates and errors above 0")
     unit = float(sigma.mean())
     step = max((tried * unit for tried in _STEPS), key=lambda tried: _filtered(y, sigma, tried)[0])
-    _, levels, variances = _filtered(y, sigma, step)
-    drift = step * step
-    level, spread = levels.copy(), variances.copy()
+    _, a, V = _filtered(y, sigma, step)
+    q = step * step
+    level, spread = a.copy(), V.copy()
     for t in range(len(y) - 2, -1, -1):
-        ahead = variances[t] + drift
-        gain = variances[t] / ahead
-        level[t] += gain * (level[t + 1] - levels[t])
-        spread[t] += gain * gain * (spread[t + 1] - ahead)
+        P = V[t] + q
+        C = V[t] / P
+        level[t] += C * (level[t + 1] - a[t])
+        spread[t] += C * C * (spread[t + 1] - P)
     return Trend(level, np.sqrt(np.maximum(spread, 0.0)), step)
 
 
 def _filtered(y: Floats, sigma: Floats, step: float) -> tuple[float, Floats, Floats]:
-    """Return the log-likelihood given the first round, and the filtered levels and their variances."""
-    levels, variances = np.empty_like(y), np.empty_like(y)
-    levels[0], variances[0] = y[0], sigma[0] ** 2
+    """Return the log-likelihood given the first round, and the filtered levels a and their variances V."""
+    a, V = np.empty_like(y), np.empty_like(y)
+    a[0], V[0] = y[0], sigma[0] ** 2
     likelihood = 0.0
     for t in range(1, len(y)):
-        ahead = variances[t - 1] + step * step
-        total = ahead + sigma[t] ** 2
-        off = y[t] - levels[t - 1]
-        likelihood -= 0.5 * (math.log(total) + off * off / total)
-        gain = ahead / total
-        levels[t], variances[t] = levels[t - 1] + gain * off, (1.0 - gain) * ahead
-    return likelihood, levels, variances
+        P = V[t - 1] + step * step
+        F = P + sigma[t] ** 2
+        v = y[t] - a[t - 1]
+        likelihood -= 0.5 * (math.log(F) + v * v / F)
+        K = P / F
+        a[t], V[t] = a[t - 1] + K * v, (1.0 - K) * P
+    return likelihood, a, V

@@ -63,33 +63,39 @@ class NodeVariances:
     def __call__(
         self, frequencies: Sequence[Floats], sizes: Sequence[float], n: float, wanted: frozenset[int]
     ) -> list[Floats]:
-        """Return the variance of s per level, shape (cells,), of wanted levels; see `Tree.variances`."""
-        tree = self._tree
+        """Return the variance of s per level, shape (cells,), of wanted levels; see `Tree.variances`.
+
+        The reports about level k add, to a node at level k or above it,
+
+            (a1 sum h^2 f + (a2 sum h - sum h f) sum h f + a3 sum h^2 + a4 (sum h)^2) / n_k,
+
+        and to one below it r_u^2 times what they add to its parent.
+        """
         found = [(f * f - f) / n if j in wanted else f for j, f in enumerate(frequencies)]
-        at: dict[int, Floats] = {}
+        added: dict[int, Floats] = {}
         for k in self._told:
-            moments = tree.moments[k]
-            first, second = (self._sums(k, frequencies[k], power) for power in (1, 2))
+            hf, h2f = (self._sums(k, frequencies[k], power) for power in (1, 2))
             for j in sorted({k} | {j for j in wanted if j < k}):
                 # In place throughout: fresh arrays of a large tree cost more than the sums.
-                told, rate = second[j], first[j]
-                told *= moments.a1
-                told += self._constant[k][j]
-                told += np.multiply(self._slope[k][j] - rate, rate, out=rate)
-                told /= sizes[k]
+                total, sum_hf = h2f[j], hf[j]
+                total *= self._tree.moments[k].a1
+                total += self._constant[k][j]
+                total += np.multiply(self._slope[k][j] - sum_hf, sum_hf, out=sum_hf)
+                total /= sizes[k]
                 if j == k:
-                    at[k] = told
+                    added[k] = total
                 else:
-                    found[j] += told
-        below: Floats | None = None
+                    found[j] += total
+        # Variance that coarser levels added comes down from the parents, and level j's own joins it.
+        from_above: Floats | None = None
         for j in range(len(found)):
-            if below is not None:
-                below = tree.down(j, below)
-                below *= self._spread[2][j]
-            if j in at:
-                below = at[j] if below is None else below + at[j]
-            if below is not None and j in wanted:
-                found[j] += below
+            if from_above is not None:
+                from_above = self._tree.down(j, from_above)
+                from_above *= self._spread[2][j]
+            if j in added:
+                from_above = added[j] if from_above is None else from_above + added[j]
+            if from_above is not None and j in wanted:
+                found[j] += from_above
         return found
 
     def _sums(self, k: int, weights: Floats, power: int) -> list[Floats]:

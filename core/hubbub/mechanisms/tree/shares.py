@@ -87,17 +87,17 @@ def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purp
         raise ParameterError(f"tuned_for must be one of {', '.join(PURPOSES)}, got {purpose!r}")
     points = cells[-1]
     gains, empty = [], []
-    for many, support in zip(cells, supports, strict=True):
+    for m, support in zip(cells, supports, strict=True):
         p, q = support.p, support.q
-        other = q * (1 - q) / (p - q) ** 2
-        apart = 1 + (p * (1 - p) - q * (1 - q) - 2 * (support.p_pair - p * q)) / (p - q) ** 2
-        apart += 2 * (support.q_pair - q * q) / (p - q) ** 2
-        alone = other - (support.q_pair - q * q) / (p - q) ** 2
-        gains.append(points / float(many * (apart / many + alone)))
-        empty.append(1.0 / float(other))
-    weights, absent = _spectrum(cells, purpose)
-    shares = _least(np.array(gains), np.array(empty), weights, absent)
-    return _in_steps(shares)
+        # For h of sum 0 over m equal ranges the variance is (a1/m + a3) sum h^2, in the constants of Moments.
+        a1 = 1 + (p * (1 - p) - q * (1 - q) - 2 * (support.p_pair - p * q)) / (p - q) ** 2
+        a1 += 2 * (support.q_pair - q * q) / (p - q) ** 2
+        a3 = (q * (1 - q) - (support.q_pair - q * q)) / (p - q) ** 2
+        v, u = a1 / m + a3, q * (1 - q) / (p - q) ** 2
+        gains.append(points / float(m * v))
+        empty.append(1.0 / float(u))
+    c, absent = _spectrum(cells, purpose)
+    return _in_steps(_least(np.array(gains), np.array(empty), c, absent))
 
 
 def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:
@@ -125,18 +125,28 @@ def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:
     )
 
 
-def _least(gains: Floats, empty: Floats, weights: Floats, absent: float) -> Floats:
-    """Return the shares of least error, by the multiplicative algorithm for optimal designs."""
-    shares = np.full(len(gains), 1.0 / len(gains))
+def _least(gains: Floats, empty: Floats, c: Floats, absent: float) -> Floats:
+    """Return the shares w of least error, by the multiplicative algorithm for optimal designs.
+
+    A step multiplies each share by the square root of what a little more of it takes off the error, minus the
+    derivative of sum c_l / e_l + absent / (w . empty); at the optimum all of them are alike.
+
+    Args:
+        gains: K / (m_j v_j) per level.
+        empty: 1 / u_j per level.
+        c: The weight of 1 / e_l per level.
+        absent: The weight of the missing input's error.
+    """
+    w = np.full(len(gains), 1.0 / len(gains))
     for _ in range(_ROUNDS):
-        known = np.cumsum((shares * gains)[::-1])[::-1]
-        slope = gains * np.cumsum(weights / known**2) + empty * absent / float(shares @ empty) ** 2
-        grown = shares * np.sqrt(slope)
+        e = np.cumsum((w * gains)[::-1])[::-1]
+        slope = gains * np.cumsum(c / e**2) + empty * absent / float(w @ empty) ** 2
+        grown = w * np.sqrt(slope)
         grown /= grown.sum()
-        if np.abs(grown - shares).max() < 1e-9:
+        if np.abs(grown - w).max() < 1e-9:
             break
-        shares = grown
-    return shares
+        w = grown
+    return w
 
 
 def _in_steps(shares: Floats) -> list[int]:
