@@ -75,6 +75,30 @@ def test_what_is_printed_of_an_estimate_is_short(survey: Survey) -> None:
     assert not [name for name in vars(hubbub.Estimate) if name == "_repr_pretty_"]
 
 
+def told(estimate: Estimate) -> list[object]:
+    """Everything that an estimate says, as text: an error where it has nothing to say."""
+    found: list[object] = [repr(estimate)]
+    asked = ("intervals", "simultaneous", "consistent", "smoothed", "empirical_bayes", "ranks", "cumulative")
+    for name in (*asked, "poison_margin", "reach", "covariance", "of_crowd"):
+        try:
+            said = getattr(estimate, name)()
+        except ParameterError as error:
+            said = error
+        found.append(repr(said.intervals() if isinstance(said, Estimate) else said))
+    return found
+
+
+@pytest.mark.parametrize("survey", ALL.values(), ids=ALL)
+def test_an_estimate_says_the_same_in_another_process(survey: Survey) -> None:
+    estimate = some_estimate(survey)
+    fresh = pickle.loads(pickle.dumps(estimate))  # noqa: S301 - its own
+    said = told(estimate)
+    assert told(fresh) == said
+    assert told(pickle.loads(pickle.dumps(estimate))) == said  # noqa: S301 - with what it has kept by now
+    crowd = estimate.of_crowd(asked=9000)
+    assert told(pickle.loads(pickle.dumps(crowd))) == told(crowd)  # noqa: S301 - as above
+
+
 @pytest.mark.parametrize("survey", ALL.values(), ids=ALL)
 def test_notebooks_show_a_table_of_a_survey_and_of_an_estimate(survey: Survey) -> None:
     page = survey._repr_html_()

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.questions import Rounding
 from hubbub.estimation.rounds.change import effective_sample_size
 
@@ -47,6 +48,19 @@ tree's levels, and of 1,000 inputs and 200 devices a band missed one round of fi
 
 _CHUNK: Final = 2**20
 """Entries of the functionals that are handled at a time: 8 MiB."""
+
+
+def populations(values: Floats, points: Floats | None) -> tuple[Floats, Floats]:
+    """Return shares that are all alike, and the estimated ones made consistent; missing keeps its share.
+
+    Args:
+        values: The estimated shares, shape (K,).
+        points: The number of every input, shape (K,), nan at missing.
+    """
+    missing = np.isnan(points) if points is not None else np.zeros(len(values), dtype=np.bool_)
+    real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
+    alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
+    return alike, real
 
 
 def curve_cohort(inputs: int) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -149,7 +149,7 @@ class Estimate:
         laws = self.laws
         if laws is not None:
             crowd = crowd_laws(laws, self.n, drawn=drawn)
-            return replace(self, _laws=lambda: crowd)
+            return replace(self, _laws=partial(_given, crowd))
         errors = [
             np.sqrt(error**2 + drawn * np.clip(f * (1.0 - f), 0.0, None) / self.n)
             for f, error in ((self.values, self.value_errors), (self.categories, self.category_errors))
@@ -368,6 +368,10 @@ class Estimator(Protocol):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.channel!r}>"
+
+
+def _given(laws: ScoreLaws) -> ScoreLaws:
+    return laws
 
 
 def _around(centre: Floats, errors: Floats, z: float) -> tuple[Floats, Floats]:

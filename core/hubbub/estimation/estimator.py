@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.finite import FiniteChannel
 from hubbub.errors import ParameterError
-from hubbub.estimation.consistency import norm_sub
-from hubbub.estimation.cumulative import Functionals
+from hubbub.estimation.cumulative import Functionals, populations
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
@@ -117,30 +117,26 @@ class InverseEstimator(Estimator):
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
-            _covariance=lambda: self._covariance(reports, n),
+            _covariance=partial(self._covariance, reports, n),
             _reach=self.reach,
-            _smoothed=lambda: self._smoothed(reports),
-            _laws=lambda: self._laws(reports, solution),
+            _smoothed=partial(self._smoothed, reports),
+            _laws=partial(self._laws, reports, solution),
             _functionals=self._functionals(solution.values / n, n),
         )
 
     def _functionals(self, values: Floats, n: int) -> Functionals | None:
         if self._points is None or not self.channel.shows_curve:
             return None
-        missing = np.isnan(self._points)
+        return Functionals(values, self._points, self._rounding, partial(self._variances, values, n))
 
-        def variances(functionals: Floats) -> Floats:
-            """Return the variances at shares that are all alike and at the estimate's."""
-            real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
-            alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
-            squares = (functionals.T @ self.inverse.matrix()) ** 2
-            found = [
-                squares @ self.channel.expected(population) - population @ functionals**2
-                for population in (alike, real)
-            ]
-            return np.maximum(found, 0.0) / n
-
-        return Functionals(values, self._points, self._rounding, variances)
+    def _variances(self, values: Floats, n: int, functionals: Floats) -> Floats:
+        """Return the variances at shares that are all alike and at the estimate's."""
+        squares = (functionals.T @ self.inverse.matrix()) ** 2
+        found = [
+            squares @ self.channel.expected(population) - population @ functionals**2
+            for population in populations(values, self._points)
+        ]
+        return np.maximum(found, 0.0) / n
 
     def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)

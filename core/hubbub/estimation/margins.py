@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,20 +53,6 @@ class MarginsEstimator(Estimator):
 
     def _joined(self, parts: list[Estimate]) -> Estimate:
         first = parts[0]
-
-        def reach() -> Reach:
-            reaches = [part.reach() for part in parts]
-            return Reach(
-                reaches[0].values_low,
-                reaches[0].values_high,
-                np.concatenate([each.categories_low for each in reaches]),
-                np.concatenate([each.categories_high for each in reaches]),
-            )
-
-        def laws() -> ScoreLaws:
-            found = [law for part in parts if (law := part.laws) is not None]
-            return ScoreLaws(found[0].values, JoinedLaw([law.categories for law in found]))
-
         return Estimate(
             n=first.n,
             values=first.values,
@@ -76,6 +63,21 @@ class MarginsEstimator(Estimator):
             mean_error=None,
             _category_of=self.category_of,
             _covariance=first.covariance,
-            _reach=reach,
-            _laws=laws if all(part.has_laws for part in parts) else None,
+            _reach=partial(_reach, parts),
+            _laws=partial(_laws, parts) if all(part.has_laws for part in parts) else None,
         )
+
+
+def _reach(parts: list[Estimate]) -> Reach:
+    reaches = [part.reach() for part in parts]
+    return Reach(
+        reaches[0].values_low,
+        reaches[0].values_high,
+        np.concatenate([each.categories_low for each in reaches]),
+        np.concatenate([each.categories_high for each in reaches]),
+    )
+
+
+def _laws(parts: list[Estimate]) -> ScoreLaws:
+    found = [law for part in parts if (law := part.laws) is not None]
+    return ScoreLaws(found[0].values, JoinedLaw([law.categories for law in found]))

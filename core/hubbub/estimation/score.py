@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -103,8 +104,8 @@ class ScoreEstimator(Estimator):
             mean=self._low + width * (share - least),
             mean_error=width * math.sqrt(spread * (1.0 - spread) / n),
             _category_of=self.category_of,
-            _covariance=lambda: np.empty((0, 0)),
-            _laws=lambda: ScoreLaws(nobody, nobody, _PlaceMean(place, law, self._low, self._high)),
+            _covariance=partial(np.empty, (0, 0)),
+            _laws=partial(ScoreLaws, nobody, nobody, _PlaceMean(place, law, self._low, self._high)),
         )
 
 

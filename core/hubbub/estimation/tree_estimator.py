@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,8 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels.sets import Level
 from hubbub.errors import ParameterError
-from hubbub.estimation.consistency import norm_sub
-from hubbub.estimation.cumulative import Functionals, Ratio
+from hubbub.estimation.cumulative import Functionals, Ratio, populations
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
@@ -173,10 +173,10 @@ class TreeEstimator(Estimator):
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
-            _covariance=lambda: tree.covariance(shares, sizes, n),
+            _covariance=partial(tree.covariance, shares, sizes, n),
             _functionals=self._functionals(tree, shares, sizes, n),
-            _reach=lambda: self._reach(tree, shares, direct, sizes, n),
-            _laws=lambda: self._laws(tree, shares, sizes, n),
+            _reach=partial(self._reach, tree, shares, direct, sizes, n),
+            _laws=partial(self._laws, tree, shares, sizes, n),
         )
 
     def _laws(self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
@@ -237,26 +237,29 @@ class TreeEstimator(Estimator):
     ) -> Functionals | None:
         if self._points is None:
             return None
-        missing, values = np.isnan(self._points), shares[-1][self._inputs]
-
-        def populations() -> list[list[Floats]]:
-            """Return the shares per level where they are all alike, and those of the estimate."""
-            real = norm_sub(values, np.zeros(len(values), dtype=np.intp), np.ones(1))
-            alike = np.where(missing, real[missing].sum(), real[~missing].sum() / (~missing).sum())
-            return [
-                [np.bincount(each.labels, weights=shares).astype(np.float64) for each in tree.levels]
-                for shares in (alike, real)
-            ]
-
-        def variances(functionals: Floats) -> Floats:
-            return np.stack([tree.functional_variances(functionals, f, sizes, n) for f in populations()])
-
-        def thirds(functionals: Floats) -> Floats:
-            return np.stack([tree.functional_thirds(functionals, f, sizes) for f in populations()])
-
+        values = shares[-1][self._inputs]
         made_for_curves = getattr(self.channel, "shows_curve", False)
         ratio: Ratio = "delta" if made_for_curves else "fieller"
+        variances = partial(self._variances, tree, values, sizes, n)
+        thirds = partial(self._thirds, tree, values, sizes)
         return Functionals(values, self._points, self._rounding, variances, ratio, thirds)
+
+    def _populations(self, tree: Tree, values: Floats) -> list[list[Floats]]:
+        """Return the shares per level where they are all alike, and those of the estimate."""
+        return [
+            [np.bincount(each.labels, weights=shares).astype(np.float64) for each in tree.levels]
+            for shares in populations(values, self._points)
+        ]
+
+    def _variances(
+        self, tree: Tree, values: Floats, sizes: Sequence[float], n: int, functionals: Floats
+    ) -> Floats:
+        found = self._populations(tree, values)
+        return np.stack([tree.functional_variances(functionals, f, sizes, n) for f in found])
+
+    def _thirds(self, tree: Tree, values: Floats, sizes: Sequence[float], functionals: Floats) -> Floats:
+        found = self._populations(tree, values)
+        return np.stack([tree.functional_thirds(functionals, f, sizes) for f in found])
 
     def _reach(
         self,
@@ -303,7 +306,7 @@ class TreeEstimator(Estimator):
             mean=None if none else math.nan,
             mean_error=None if none else math.inf,
             _category_of=self.category_of,
-            _covariance=lambda: np.full((values, values), np.nan),
+            _covariance=partial(np.full, (values, values), np.nan),
         )
 
 

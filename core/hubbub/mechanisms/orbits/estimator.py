@@ -19,7 +19,7 @@ another category of its class, another class, or nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -190,9 +190,9 @@ class OrbitEstimator(Estimator):
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
-            _covariance=lambda: self._covariance(values, n),
+            _covariance=partial(self._covariance, values, n),
             _reach=self.reach,
-            _laws=lambda: orbit_laws(self, values, n),
+            _laws=partial(orbit_laws, self, values, n),
         )
 
     def _errors(self, values: Floats, categories: Floats, n: int) -> tuple[Floats, Floats]:
