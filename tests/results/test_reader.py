@@ -99,7 +99,7 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
 def test_a_notebook_shows_the_estimates_of_a_round_and_no_markup_of_the_servers() -> None:
     view = ShownView(snapshot_of(survey_of("visits", released(0), title="<b>Visits & more</b>")))
     with served(view) as (url, _):
-        found = connect(url).survey("visits").release(0)
+        found = connect(url).survey("visits").release(1)
     page = found._repr_html_()
     assert page.startswith("<table><tr><th>&lt;b&gt;Visits &amp; more&lt;/b&gt;</th>") and "<b>" not in page
     assert page.count("<tr>") == 1 + sum(row["view"] == "raw" for row in found.table)

@@ -107,13 +107,20 @@ class LevelsLaw:
         return both * np.divide(less, every, out=np.zeros_like(every), where=every > 0), np.stack(thirds)
 
     def _moments(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
-        variance = -self.n * shares * (1.0 - shares)
-        third = np.zeros_like(shares)
+        """Return both moments where the devices elsewhere are population `which`.
+
+        With s the score of a report about level k, its means over all devices, those in the node a share f,
+
+            variance = sum over k of n^2/n_k (E s^2 - (E s)^2)  -  n f (1 - f),
+            third    = sum over k of n^3/n_k^2 (E s^3 - 3 E s E s^2 + 2 (E s)^3)  -  `_drawn_again`.
+        """
+        n, f = self.n, shares
+        variance, third = -n * f * (1.0 - f), np.zeros_like(f)
         for part in self.parts:
-            first, square, cube = shares * part.own + (1.0 - shares) * part.rest[which]
-            scale = self.n / part.size
-            variance = variance + scale * self.n * (square - first**2)
-            third = third + scale**2 * self.n * (cube - 3.0 * first * square + 2.0 * first**3)
+            mean, square, cube = f * part.own + (1.0 - f) * part.rest[which]
+            scale = n / part.size
+            variance = variance + scale * n * (square - mean**2)
+            third = third + scale**2 * n * (cube - 3.0 * mean * square + 2.0 * mean**3)
         return variance, third - self._drawn_again(shares, which)
 
     def _drawn_again(self, shares: Floats, which: int) -> Floats:
