@@ -27,7 +27,8 @@ def site_of(*lines: dict[str, Any]) -> dict[str, Any]:
         for line in lines
     ]
     alerts = {"rate": 0.001, "margin_share": 0.001, "rounds": list(lines)}
-    return snapshot_of(survey_of("x", *rounds, digest=A) | {"alerts": alerts})
+    attributes = [{"id": "x", "kind": "evolving"}]
+    return snapshot_of(survey_of("x", *rounds, digest=A) | {"alerts": alerts, "attributes": attributes})
 
 
 def said(browser: Browser) -> list[str]:
@@ -44,7 +45,8 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
         alert("impossible", -0.3, -0.21, label="2"),
         alert("impossible", 1.4, 1.2, family="total", label=None),
         alert("jump", -0.051, -0.032),
-        alert("joint", 71.26, 58.04, label=None),
+        alert("jump", 0.021, 0.02, label="2", window=4, against=12),
+        alert("joint", 71.26, 58.04, label=None, window=1, against=7),
         alert("margin", 0.0004, 0.001, rate=0.0),
         alert("issuer", 3.21e-12, 0.0002, family="issuers", label="tokens.example"),
         omitted={"impossible": 3, "jump": 4},
@@ -60,15 +62,18 @@ def test_alerts_are_told_in_words_and_quiet_rounds_say_so(
             "All values together show 140 %; any population gives at most 120 %.",
             "“<b>1</b>” fell by 5.1 points since round 1; noise alone stays within 3.2. People changed, or "
             "reports were forged.",
-            "All values together changed since round 1 by more than noise, though perhaps no single one did: "
-            "a squared distance of 71.3, where noise alone stays within 58.0. People changed, or reports "
-            "were forged.",
+            "“2” rose by 2.1 points in the last 4 rounds beside the 12 rounds before; noise alone stays "
+            "within 2.0. People changed, or reports were forged.",
+            "All values together changed in the last round beside the 7 rounds before by more than noise, "
+            "though perhaps no single one did: a squared distance of 71.3, where noise alone stays within "
+            "58.0. People changed, or reports were forged.",
             "Few forged reports, 0.040 % of all, would move “<b>1</b>” by its margin of error. This is no "
             "sign that there are any.",
             "The reports that “tokens.example” vouched for are distributed otherwise than all others' "
             "(chance: at most 3.2e-12). Its devices are other people, or reports were forged.",
             "7 more; the API has their number by kind.",
-            "No more than about one honest round in 1,000 raises an alert; compared with round 1.",
+            "No more than about one honest round in 1,000 raises an alert; compared with round 1 "
+            "and those before it.",
         ],
         lambda: said(browser),
     )

@@ -26,11 +26,12 @@ export class Alerts {
     while (this.list.children.length > lines.length) this.list.lastChild.remove();
     lines.forEach((text, i) => setText(this.list.children[i] ?? this.list.appendChild(el("li")), text));
     show(this.list, lines.length > 0);
-    setText(this.foot, foot(survey.alerts.rate, found));
+    const fresh = survey.attributes.some(({ kind }) => kind !== "static");
+    setText(this.foot, foot(survey.alerts.rate, found, fresh));
   }
 }
 
-function words({ kind, family, label, statistic, threshold }, { since }) {
+function words({ kind, family, label, statistic, threshold, window, against }, { since }) {
   const cell = family === "total" ? "All values together" : family === "mean" ? "The mean" : `“${label}”`;
   const places = family === "total" ? 0 : 1;
   const percent = (share) => fixed(100 * share, places);
@@ -40,12 +41,14 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
   if (kind === "issuer") {
     return `The reports that “${label || "others"}” vouched for are distributed otherwise than all others' (chance: at most ${statistic.toExponential(1)}). Its devices are other people, or reports were forged.`;
   }
+  const compared =
+    window > 1 || against > 1 ? `in the last ${rounds(window)} beside the ${rounds(against)} before` : `since round ${since}`;
   if (kind === "joint") {
-    return `All values together changed since round ${since} by more than noise, though perhaps no single one did: a squared distance of ${fixed(statistic, 1)}, where noise alone stays within ${fixed(threshold, 1)}. People changed, or reports were forged.`;
+    return `All values together changed ${compared} by more than noise, though perhaps no single one did: a squared distance of ${fixed(statistic, 1)}, where noise alone stays within ${fixed(threshold, 1)}. People changed, or reports were forged.`;
   }
   if (kind === "jump") {
     const moved = statistic > 0 ? "rose" : "fell";
-    return `${cell} ${moved} by ${percent(Math.abs(statistic))} points since round ${since}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
+    return `${cell} ${moved} by ${percent(Math.abs(statistic))} points ${compared}; noise alone stays within ${percent(Math.abs(threshold))}. People changed, or reports were forged.`;
   }
   const bound = statistic > threshold ? "at most" : "at least";
   if (family === "mean") {
@@ -54,8 +57,10 @@ function words({ kind, family, label, statistic, threshold }, { since }) {
   return `${cell} ${family === "total" ? "show" : "shows"} ${percent(statistic)}${PERCENT}; any population gives ${bound} ${percent(threshold)}${PERCENT}.`;
 }
 
-function foot(rate, { judged, since }) {
+const rounds = (n) => (n === 1 ? "round" : `${n} rounds`);
+
+function foot(rate, { judged, since }, fresh) {
   if (!judged) return "Surveys of so many values that are asked by levels are not judged.";
-  const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since}`;
+  const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since}${fresh ? " and those before it" : ""}`;
   return `No more than about one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;
 }

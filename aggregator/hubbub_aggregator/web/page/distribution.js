@@ -7,6 +7,7 @@ import { PERCENT, PLAIN, isKnown, plural } from "./format.js";
 import { FORMS, atOnce, consistent, curve, formsOf } from "./forms.js";
 import { address } from "./route.js";
 import { firstEstimate } from "./states.js";
+import { WHOSE, roundOf, whoseOf } from "./whose.js";
 
 const VALUED = { ...PERCENT, of: "% of those with a value" };
 
@@ -14,13 +15,15 @@ export class Distribution {
   constructor() {
     this.forms = el("nav", { class: "forms", "aria-label": "Form of the numbers" });
     this.said = el("p", { class: "form-words small" });
+    this.whose = el("nav", { class: "forms whose", "aria-label": "Whose shares the intervals are of" });
+    this.whoseSaid = el("p", { class: "form-words small" });
     this.withheld = el("div", { class: "withheld" });
     this.values = new ShareFigure("Value", "Values");
     this.groups = [];
     this.back = el("a", { class: "back small" });
     setText(this.back, "Show all values");
     this.figures = el("div", { class: "figures" }, el("div", { class: "right" }, this.back, this.values.element));
-    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.withheld, this.figures);
+    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.whose, this.whoseSaid, this.withheld, this.figures);
   }
 
   update({ survey, round, line, route, rounds }) {
@@ -32,25 +35,17 @@ export class Distribution {
     show(this.figures, Boolean(values?.length) && !withheld);
     const forms = withheld ? [] : formsOf(round);
     const form = forms.includes(route.show) ? route.show : forms[0];
-    this.#drawForms(forms, form, survey, route);
+    show(this.said, forms.length > 1);
+    if (forms.length > 1) setText(this.said, FORMS[form][1]);
+    choose(this.forms, forms, form, FORMS, (name, i) => address({ ...route, survey: survey.digest, show: i ? name : undefined }));
+    const whose = withheld || meanAlone || !values?.length || form === "consistent" ? [] : form === "curve" ? ["devices"] : whoseOf(round);
+    const of = whose.includes(route.of) ? route.of : whose[0];
+    show(this.whoseSaid, whose.length > 0);
+    if (of) setText(this.whoseSaid, WHOSE[of][1]);
+    choose(this.whose, whose, of, WHOSE, (name, i) => address({ ...route, survey: survey.digest, of: i ? name : undefined }));
     if (withheld) this.#drawWithheld(survey, round);
     if (withheld || !values?.length) return;
-    this.#drawFigures(survey, form === "consistent" ? rounds.get(line) ?? round : round, form, route);
-  }
-
-  #drawForms(forms, form, survey, route) {
-    show(this.forms, forms.length > 1);
-    show(this.said, forms.length > 1);
-    if (forms.length < 2) return;
-    setText(this.said, FORMS[form][1]);
-    while (this.forms.children.length > forms.length) this.forms.lastChild.remove();
-    forms.forEach((name, i) => {
-      const link = this.forms.children[i] ?? this.forms.appendChild(el("a"));
-      setText(link, FORMS[name][0]);
-      link.setAttribute("href", address({ ...route, survey: survey.digest, show: i ? name : undefined }));
-      if (name === form) link.setAttribute("aria-current", "true");
-      else link.removeAttribute("aria-current");
-    });
+    this.#drawFigures(survey, form === "consistent" ? rounds.get(line) ?? round : roundOf(round, of ?? "devices"), form, route);
   }
 
   #drawFigures(survey, round, form, route) {
@@ -110,6 +105,20 @@ export class Distribution {
     fill.style.width = `${Math.min(100, (100 * accepted) / (round.sealed ? Math.max(1, least) : firstEstimate(survey))).toFixed(2)}%`;
     this.withheld.replaceChildren(text, el("span", { class: "meter", "aria-hidden": "true" }, fill));
   }
+}
+
+// Draws links between which one chooses, where there are several.
+function choose(nav, names, chosen, words, href) {
+  show(nav, names.length > 1);
+  if (names.length < 2) return;
+  while (nav.children.length > names.length) nav.lastChild.remove();
+  names.forEach((name, i) => {
+    const link = nav.children[i] ?? nav.appendChild(el("a"));
+    setText(link, words[name][0]);
+    link.setAttribute("href", href(name, i));
+    if (name === chosen) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  });
 }
 
 function ofCurve(round, words) {

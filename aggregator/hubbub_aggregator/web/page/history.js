@@ -5,8 +5,9 @@ import { now } from "./clock.js";
 import { el, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
-import { PERCENT, PLAIN, began, fixed, isKnown, plural } from "./format.js";
+import { PERCENT, PLAIN, began, fixed, isKnown, plural, spelled } from "./format.js";
 import { stageOf, unanswered } from "./states.js";
+import { rowsOf, whoseOf } from "./whose.js";
 
 const MOST_ROUNDS = 2000; // drawn, the newest; the API has the others
 const NUMBERS = ["estimate", "low", "high", "trend"];
@@ -43,7 +44,7 @@ export class History {
     const smoothed = items.some((item) => Number.isFinite(item.trend));
     show(this.legend, smoothed);
     if (smoothed) setText(this.legendText, `Smoothed: a local level, each averaging about ${fixed(past.line.bandwidth, 1)} rounds. A view for the eye beside the raw numbers: biased where the truth jumps, and not for tests.`);
-    setText(this.said, known ? wordsOf(items, past, smoothed) : "No round has estimates yet.");
+    setText(this.said, known ? wordsOf(items, past, smoothed, mean ? PLAIN : PERCENT) : "No round has estimates yet.");
   }
 
   // The cell in every release, with its trend, as the API's history says; null until it came.
@@ -97,9 +98,15 @@ function placeOf({ schedule }, number, stage) {
 }
 
 // What is drawn, and what is not.
-function wordsOf(items, past, smoothed) {
-  const parts = ["Each round by itself, raw and unbiased, with its 95 % interval."];
+function wordsOf(items, past, smoothed, unit) {
+  const whose = !past ? "" : past.of === "crowd" ? ", of everybody who could have been asked" : ", of the devices counted";
+  const parts = [`Each round by itself, raw and unbiased, with its 95 % interval${whose}.`];
   if (items.some((item) => item.open)) parts.push("A hollow point is provisional: its round is still counting.");
+  const all = past?.so_far?.rounds.length > 1 && (past.so_far.mean ?? past.so_far.values[0] ?? past.so_far.categories[0]);
+  if (all && all.low.at(-1) !== null) {
+    const [estimate, low, high] = NUMBERS.slice(0, 3).map((name) => all[name].at(-1));
+    parts.push(`All reports so far, whichever round: ${spelled({ estimate, low, high }, unit).text}; this holds at every look.`);
+  }
   if (past && !smoothed && past.line.estimate.length > 1) parts.push(`${past.smoothed[0].toUpperCase()}${past.smoothed.slice(1)}.`);
   const gaps = items.filter((item) => !isKnown(item)).length;
   if (gaps) parts.push(`${plural(gaps, "round has", "rounds have")} no estimates: the table says why.`);
@@ -124,8 +131,10 @@ function cellsOf(round) {
 }
 
 function cellOf(round, key) {
-  if (key === "mean") return round.mean && isKnown(round.mean) ? { label: "mean", ...round.mean } : null;
+  const [of] = whoseOf(round);
+  if (key === "mean") return round.mean && isKnown(round.mean) ? { label: "mean", ...rowsOf([round.mean], of)[0] } : null;
   const at = key.indexOf(":");
   const rows = key.slice(0, at) === "category" ? round.categories : round.values;
-  return rows?.find((row) => row.label === key.slice(at + 1)) ?? null;
+  const row = rows?.find((each) => each.label === key.slice(at + 1));
+  return row ? rowsOf([row], of)[0] : null;
 }

@@ -6,11 +6,11 @@
 //   ?survey=DIGEST&view=comparison&round=3&against=2, &from=DIGEST where round 2 is another survey's
 //   ?page=operations, ?page=person
 //
-// A route is {page, survey, round, view, show, category, cell, against, from}; rounds in it count from 1.
+// A route is {page, survey, round, view, show, of, category, cell, against, from}; rounds in it count from 1.
 
 export const VIEWS = ["distribution", "history", "comparison"];
 const PAGES = ["surveys", "operations", "person"];
-const TEXTS = ["show", "category", "cell", "from"];
+const TEXTS = ["show", "of", "category", "cell", "from"];
 
 export function read(search, hash = "") {
   const asked = new URLSearchParams(search);
