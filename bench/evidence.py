@@ -106,11 +106,13 @@ RUNS = {
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
+    "scan": Run("bench/scan.py", "jumps and drifts that windows of rounds find", markdown=True),
     "still-crowds": Run("bench/still_crowds.py", "intervals and alarms of still crowds", markdown=True),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
+    "watched-rounds": Run("bench/watched_rounds.py", "bands that hold at every look", markdown=True),
     "web-device": Run("bench/web_core.py", "the browser's core: size and speed", markdown=True),
     "year": Run("bench/year.py", "a year of surveys by both filters, and by adding epsilons", markdown=True),
 }  # fmt: skip

@@ -163,8 +163,8 @@ class SurveyResults:
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts of the newest releases, a row each, the oldest first; see docs/poisoning.md.
 
-        A row has round, devices and since (the round compared with), and kind, family, label, statistic,
-        threshold and rate of the alert.
+        A row has round, devices and since (the round before), and kind, family, label, statistic, threshold
+        and rate of the alert; of a change also window and against, how many rounds were pooled on both sides.
         """
         found = self._transport.get("surveys", self.digest, "alerts")
         return [

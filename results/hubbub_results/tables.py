@@ -81,7 +81,8 @@ _NUMBERS: Final = (
     *("estimate", "standard_error", "low", "high", "level", "bias_bound", "poison_margin"),
     *("simultaneous_low", "simultaneous_high", "before", "after", "change", "epsilon"),
     *("best_rank", "worst_rank", "crowd_error", "crowd_low", "crowd_high"),
-    *("crowd_simultaneous_low", "crowd_simultaneous_high"),
+    *("crowd_simultaneous_low", "crowd_simultaneous_high", "always_low", "always_high"),
+    *("always_simultaneous_low", "always_simultaneous_high"),
 )
 
 

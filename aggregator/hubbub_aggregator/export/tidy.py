@@ -78,10 +78,18 @@ COLUMNS: Final = (
         "DOUBLE",
         "the upper end of its band with all of its kind, of everybody who could have been asked",
     ),
+    TableColumn("always_low", "DOUBLE", "while the round is open, a lower end that holds at every look"),
+    TableColumn("always_high", "DOUBLE", "while the round is open, an upper end that holds at every look"),
+    TableColumn("always_simultaneous_low", "DOUBLE", "the same, with all of its kind at once"),
+    TableColumn("always_simultaneous_high", "DOUBLE", "the same, with all of its kind at once"),
 )
 
 
-_CROWD = ("crowd_error", "crowd_low", "crowd_high", "crowd_simultaneous_low", "crowd_simultaneous_high")
+_MORE = (
+    *("crowd_error", "crowd_low", "crowd_high", "crowd_simultaneous_low", "crowd_simultaneous_high"),
+    *("always_low", "always_high", "always_simultaneous_low", "always_simultaneous_high"),
+)
+"""Columns that have the names of a cell's keys, and are empty where it has none."""
 
 
 def tidy_rows(documents: Iterable[Document], *, views: Sequence[str] = VIEWS) -> Iterator[Row]:
@@ -145,7 +153,7 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "simultaneous_low": cell.get("simultaneous_low"),
         "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
-        **{name: cell.get(name) for name in _CROWD},
+        **{name: cell.get(name) for name in _MORE},
     }
 
 

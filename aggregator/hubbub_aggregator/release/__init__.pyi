@@ -45,3 +45,8 @@ from hubbub_aggregator.release.views import (
     round_ranks as round_ranks,
     round_views as round_views,
 )
+from hubbub_aggregator.release.watched import (
+    NOTHING_SO_FAR as NOTHING_SO_FAR,
+    SoFar as SoFar,
+    with_bands as with_bands,
+)

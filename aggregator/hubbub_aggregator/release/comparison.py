@@ -10,12 +10,22 @@ compared for the devices counted, whose noise is in part the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Ends, correlation, device_variances, difference, shared_devices, smoothed_trend
+from hubbub.estimation import (
+    Ends,
+    correlation,
+    device_variances,
+    difference,
+    norm_sub,
+    shared_devices,
+    smoothed_trend,
+    step_band,
+)
 
 Document: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["static", "evolving"]
@@ -23,6 +33,7 @@ Kind: TypeAlias = Literal["static", "evolving"]
 Of: TypeAlias = Literal["crowd", "devices"]
 
 _BANDS = (("low", "high"), ("simultaneous_low", "simultaneous_high"))
+_NORMAL = NormalDist().inv_cdf(0.975)
 _PREFIX: dict[Of, str] = {"crowd": "crowd_", "devices": ""}
 
 
@@ -83,23 +94,35 @@ def change(
     }
 
 
-def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
+def history(
+    rounds: Sequence[Document],
+    *,
+    kind: Kind,
+    only: tuple[str, str | None] | None = None,
+    step: float | None = None,
+) -> dict[str, Any]:
     """Return how the cells of one survey went over its rounds, each round with its own interval.
 
     Args:
         rounds: Releases of one survey; suppressed ones are left out.
         kind: "static" where devices send their first answer again: their noise does not average out, so
             such a history has no trend.
+        only: "values", "categories" or "mean", and the label of the one line wanted; None for all of either.
+            Trends are made of all cells together, whatever is wanted.
+        step: How far a share moves from round to round at most, as the reader states; None states nothing.
 
     Returns:
         "rounds" (numbers in order), "devices", "of" (as in `change`), "smoothed" (why the trend is a view, or
         why there is none), and "values" and "categories": per cell label, estimate, low, high, and trend,
         lists over the rounds, and bandwidth, the rounds that a level of the trend averages; "mean" is such a
         line, too, or None.
-        Trend and bandwidth are None where there is no trend.
+        Trend and bandwidth are None where there is no trend. The trends of all values add up to one, and so
+        do those of an attribute's categories. With a step, cells of fresh answers have "band", lists
+        "estimate", "low" and "high" that hold at `level` if the statement does.
 
     Raises:
         IncomparableError: If the releases are of several surveys.
+        ParameterError: If the step is not a number of at least 0.
     """
     shown = sorted((each for each in rounds if not each["suppressed"]), key=lambda each: int(each["round"]))
     if len({each["survey"]["digest"] for each in shown}) > 1:
@@ -108,18 +131,27 @@ def history(rounds: Sequence[Document], *, kind: Kind) -> dict[str, Any]:
     if kind == "static":
         why = "no trend: answers are memoised, so their noise is the same in every round"
     of: Of = "crowd" if kind == "evolving" else "devices"
+    devices = [int(each["devices"]) for each in shown]
+    found: dict[str, list[dict[str, Any]]] = {"values": [], "categories": []}
+    for name in ("values", "categories"):
+        if not shown or (only is not None and only[0] != name):
+            continue
+        for cells in _wholes(shown[0], name):
+            rows = [[each[name][i] for i in cells] for each in shown]
+            found[name] += _lines(rows, kind, of, devices, step=step, total=1.0)
+        if only is not None and only[1] is not None:
+            found[name] = [line for line in found[name] if line["label"] == only[1]]
+    mean = None
+    if any(each["mean"] for each in shown) and (only is None or only[0] == "mean"):
+        rows = [[each["mean"] or {}] for each in shown]
+        (mean,) = _lines(rows, kind, of, devices, step=None, total=None)
     return {
         "rounds": [each["round"] for each in shown],
-        "devices": [each["devices"] for each in shown],
+        "devices": devices,
         "of": of,
         "smoothed": why,
-        **{
-            name: [_line(cells, kind, of) for cells in zip(*(each[name] for each in shown), strict=True)]
-            for name in ("values", "categories")
-        },
-        "mean": _line([each["mean"] for each in shown], kind, of)
-        if any(each["mean"] for each in shown)
-        else None,
+        **found,
+        "mean": mean,
     }
 
 
@@ -207,17 +239,79 @@ def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
     return [value if np.isfinite(value) else None for value in array.tolist()]
 
 
-def _line(cells: Sequence[Document | None], kind: Kind, of: Of) -> dict[str, Any]:
-    """Return one cell over the rounds; None stands for a round that has no such cell."""
-    known: list[Document] = [cell or {} for cell in cells]
+def _wholes(release: Document, name: str) -> list[list[int]]:
+    """Return which cells add up to one: all, or, of a cross table's categories, those of each attribute."""
+    cells, values = release[name], release["values"]
+    if not cells:
+        return []
+    if name == "values" or not values or values[0].get("category") is not None:
+        return [list(range(len(cells)))]
+    attributes = [str(cell["label"]).partition(": ")[0] for cell in cells]
+    return [[i for i, of in enumerate(attributes) if of == each] for each in dict.fromkeys(attributes)]
+
+
+def _lines(
+    rows: Sequence[Sequence[Document]],
+    kind: Kind,
+    of: Of,
+    devices: Sequence[int],
+    *,
+    step: float | None,
+    total: float | None,
+) -> list[dict[str, Any]]:
+    """Return the lines of cells over the rounds, with trends that add up.
+
+    Args:
+        rows: Of every round its cells; an empty one stands for a round that has no such cell.
+        kind: As in `history`.
+        of: Whose intervals and errors are read.
+        devices: Reports of every round.
+        step: As in `history`.
+        total: The sum of all cells by rights, if there is one.
+    """
     names = {"estimate": "estimate", **{name: _PREFIX[of] + name for name in ("low", "high")}}
-    columns: dict[str, list[Any]] = {name: [cell.get(key) for cell in known] for name, key in names.items()}
-    errors: list[Any] = [cell.get(_PREFIX[of] + "error", cell.get("error")) for cell in known]
-    trend = bandwidth = None
-    if kind == "evolving" and len(cells) > 1 and all(errors) and None not in columns["estimate"]:
-        found = smoothed_trend(columns["estimate"], errors)
-        trend = found.level.tolist()
-        # A round's own weight in its level is the level's variance over that of the round's error.
-        bandwidth = float(np.mean(np.square(errors) / np.square(found.error)))
-    name = {"label": known[0]["label"]} if "label" in known[0] else {}
-    return {**name, **columns, "trend": trend, "bandwidth": bandwidth}
+    lines: list[dict[str, Any]] = [
+        ({"label": cells[0]["label"]} if "label" in cells[0] else {})
+        | {name: [cell.get(key) for cell in cells] for name, key in names.items()}
+        | {"trend": None, "bandwidth": None}
+        for cells in zip(*rows, strict=True)
+    ]
+    errors = [[_error(cell, of) for cell in cells] for cells in zip(*rows, strict=True)]
+    known = [all(each) and None not in line["estimate"] for line, each in zip(lines, errors, strict=True)]
+    chosen = [i for i, is_known in enumerate(known) if is_known]
+    if kind == "static" or len(rows) < 2 or not chosen:
+        return lines
+    y = np.array([lines[i]["estimate"] for i in chosen], np.float64).T
+    sigma = np.array([errors[i] for i in chosen], np.float64).T
+    whole = total if all(known) else None
+    trend = smoothed_trend(y, sigma, total=whole)
+    level = trend.level
+    if whole is not None:
+        one = np.zeros(len(chosen), dtype=np.intp)
+        level = np.stack([norm_sub(each, one, np.array([whole])) for each in level])
+    # A round's own weight in its level is the level's variance over that of the round's error.
+    width = np.mean(np.square(sigma) / np.square(trend.error), axis=0)
+    for k, i in enumerate(chosen):
+        lines[i] |= {"trend": level[:, k].tolist(), "bandwidth": float(width[k])}
+    if step is not None:
+        n = np.array(devices, np.float64)[:, None]
+        # The errors by design: those of one report, the same in every round, over the reports of each.
+        band = step_band(y, np.sqrt(np.mean(n * np.square(sigma), axis=0) / n), delta=step)
+        ends = band.estimate, *(np.clip(band.estimate + side * band.half, 0.0, 1.0) for side in (-1.0, 1.0))
+        for k, i in enumerate(chosen):
+            columns = zip(("estimate", "low", "high"), ends, strict=True)
+            lines[i]["band"] = {name: column[:, k].tolist() for name, column in columns}
+    return lines
+
+
+def _error(cell: Document, of: Of) -> float | None:
+    """Return a cell's error; that of the crowd's mean, which releases do not have, by its interval."""
+    error: float | None = cell.get(_PREFIX[of] + "error", cell.get("error"))
+    if (
+        of == "crowd"
+        and "crowd_error" not in cell
+        and error is not None
+        and cell.get("crowd_low") is not None
+    ):
+        error = max(error, float(cell["crowd_high"] - cell["crowd_low"]) / (2.0 * _NORMAL))
+    return error

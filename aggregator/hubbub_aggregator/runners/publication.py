@@ -41,6 +41,7 @@ from hubbub_aggregator.release.round_release import (
     sum_counts,
 )
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
+from hubbub_aggregator.release.watched import NOTHING_SO_FAR, SoFar, with_bands
 from hubbub_aggregator.runners.counters import CountSource
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_aggregator.stores.store import GateStore
@@ -99,6 +100,7 @@ class Publication:
         self._shuffling = ShufflingStatements()
         self._judge = ReleaseJudge(alerts or AlertRules())
         self._alerts: dict[bytes, SurveyAlerts] = {}
+        self._so_far: dict[bytes, SoFar] = {}
         # The most reports of any round released, by digest.
         self._most: dict[bytes, int] = {}
         self._open = {
@@ -255,9 +257,12 @@ class Publication:
         for digest in new.keys() & surveys.keys():
             survey = surveys[digest]
             if digest not in self._alerts:
-                self._alerts[digest] = SurveyAlerts(self._judge, survey, self._estimator(survey))
+                estimator = self._estimator(survey)
+                self._alerts[digest] = SurveyAlerts(self._judge, survey, estimator)
+                self._so_far[digest] = SoFar(survey, self._judge.noise_of(survey, estimator))
             releases = {number: found for (each, number), found in self._released.items() if each == digest}
             self._alerts[digest].update(releases, new[digest])
+            self._so_far[digest].update(releases)
 
     def _archived(self, key: RoundKey, survey: Survey) -> Document | None:
         """Return a round's release as the archive keeps it, or None while a partition has no seal.
@@ -377,6 +382,8 @@ class Publication:
         rounds = self._released | self._provisional
         alerts = dict.fromkeys(surveys, self._judge.document([]))
         alerts |= {digest: found.document() for digest, found in self._alerts.items()}
+        so_far = dict.fromkeys(surveys, NOTHING_SO_FAR)
+        so_far |= {digest: found.document() for digest, found in self._so_far.items()}
         self._view.publish(
             compose(
                 self._log.identity,
@@ -385,6 +392,7 @@ class Publication:
                 rounds,
                 self._counter.total,
                 alerts=alerts,
+                so_far=so_far,
             )
         )
 
@@ -392,7 +400,9 @@ class Publication:
         shown = gate.published if gate is not None else None
         tally = shown or AcceptedCounts({}, sum_counts(()), 0)
         provisional = Release(survey, number, "provisional", tally, NOTHING)
-        document = provisional.document(self._estimator(survey))
+        estimator = self._estimator(survey)
+        document = provisional.document(estimator)
+        document = with_bands(document, survey, self._judge.noise_of(survey, estimator))
         return _shown(document) | {"after_shuffling": None}
 
     def _final(self, document: Document, survey: Survey | None) -> Document:

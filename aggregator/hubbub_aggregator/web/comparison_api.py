@@ -20,6 +20,7 @@ from hubbub_aggregator.web.parameters import (
     name_of,
     read_choice,
     read_number,
+    read_share,
     refuse_others,
 )
 from hubbub_aggregator.web.responses import problem, rendered
@@ -78,22 +79,31 @@ class ComparisonApi:
 
     async def history(self, request: Request) -> Response:
         """Answer with every cell over the releases, or one of them, with a trend where it means something."""
-        refuse_others(request, "kind", "label")
+        refuse_others(request, "kind", "label", "step")
         edition = await self._cache.current()
         digest = digest_of(request, edition)
         kind, label = read_choice(request, "kind", tuple(_CELLS)), request.query_params.get("label")
         if label is not None and kind not in ("value", "category"):
             raise ProblemError(problem(404, "label", "must be given with kind=value or kind=category", label))
-        rounds = [
-            found if kind is None else _alone(found, kind, label)
-            for (each, _), found in edition.rounds.items()
-            if each == digest and found["sealed"]
-        ]
-        if label is not None and not any(found[_CELLS[kind or "value"]] for found in rounds):
+        step = read_share(request, "step")
+        rounds = [found for (each, _), found in edition.rounds.items() if each == digest and found["sealed"]]
+        only = None if kind is None else (_CELLS[kind], label)
+        family = _CELLS[kind or "value"]
+        if label is not None and not any(
+            label == cell["label"] for found in rounds for cell in found[family]
+        ):
             raise ProblemError(problem(404, "label", f"must be that of a released {kind}", label))
         answers = _kind(edition, digest)
-        key = ("v1 history", digest, kind, label)
-        return await rendered(request, edition, key, lambda: to_json(history(rounds, kind=answers)))
+        key = ("v1 history", digest, kind, label, step)
+        so_far = edition.so_far[digest]
+        if kind is not None:
+            so_far = _alone(so_far, kind, label)
+        return await rendered(
+            request,
+            edition,
+            key,
+            lambda: to_json(history(rounds, kind=answers, only=only, step=step) | {"so_far": so_far}),
+        )
 
     async def alerts(self, request: Request) -> Response:
         """Answer with what is found in the newest releases: jumps, impossible estimates, small margins."""

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from hubbub_aggregator.export import csv_pieces, tidy_rows
-from hubbub_aggregator.release import no_estimates
+from hubbub_aggregator.release import NOTHING_SO_FAR, no_estimates
 
 Document = Mapping[str, Any]
 
@@ -34,7 +34,7 @@ LIVE_ALERTS = 10
 _NOT_JUDGED: Document = {"rate": None, "margin_share": None, "rounds": []}
 """The findings in a snapshot of a process that judges nothing."""
 
-_APART = ("rounds", "alerts", "recounts")
+_APART = ("rounds", "alerts", "so_far", "recounts")
 """Parts of a survey in a snapshot that are no facts about it: each has addresses of its own."""
 
 RENDERED = 64
@@ -242,6 +242,14 @@ class RenderedSnapshot:
         """The findings about every survey's newest releases, by digest."""
         return {
             str(survey["digest"]).lower(): survey.get("alerts", _NOT_JUDGED)
+            for survey in self.snapshot.get("surveys", ())
+        }
+
+    @cached_property
+    def so_far(self) -> dict[str, dict[str, Any]]:
+        """The bands over all rounds of every survey so far, by digest."""
+        return {
+            str(survey["digest"]).lower(): survey.get("so_far", NOTHING_SO_FAR)
             for survey in self.snapshot.get("surveys", ())
         }
 

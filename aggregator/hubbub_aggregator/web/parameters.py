@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
@@ -70,6 +71,20 @@ def read_number(request: Request, name: str, *, default: int) -> int:
     if not is_number(text):
         raise ProblemError(problem(400, name, "must be a whole number of at most 18 digits", text))
     return int(text)
+
+
+def read_share(request: Request, name: str) -> float | None:
+    """Return a parameter that is a share, from 0 to 1, or None."""
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0.0 <= share <= 1.0:
+        raise ProblemError(problem(400, name, "must be a number from 0 to 1", text))
+    return share
 
 
 def read_limit(request: Request) -> int:

@@ -21,6 +21,12 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
             "margin_share": 0.001,               a poisoning margin below it is an alert
             "rounds": [JUDGED, ...]              ascending; the newest releases with estimates
           },
+          "so_far": {                            all rounds of fresh answers so far, after each of the newest:
+            "rounds": [4, 5],                    bands that hold at every look, of everybody who could
+            "devices": [2000, 2400],             have been asked (see `release/watched.py`)
+            "values": [{"label": "0", "estimate": [0.3, 0.31], "low": [...], "high": [...]}, ...],
+            "categories": [...], "mean": {...} or null
+          },
           "recounts": [RECOUNT, ...]             only where an operator published any: releases counted again
                                                  without issuers, ROUNDs with ``{"recount":
                                                  {"without_issuers": ["..."]}}``, no ``as_of``
@@ -66,7 +72,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  simultaneous: of all values at once; of the devices counted.
                                                  The same with crowd_ before it, and crowd_error: of everybody
                                                  who could have been asked, if those who answered are like a
-                                                 random part of them
+                                                 random part of them. While a round is open
+                                                 always_low, always_high and always_simultaneous_low, _high:
+                                                 of the devices so far, holding at every look
       "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
       "cumulative": {                            only of a survey asked for its curve: the shares, of
@@ -282,6 +290,7 @@ def compose(
     total: VerdictCounts,
     *,
     alerts: Mapping[bytes, dict[str, Any]],
+    so_far: Mapping[bytes, Document],
 ) -> dict[str, Any]:
     """Return the snapshot of some partitions' states.
 
@@ -292,6 +301,7 @@ def compose(
         rounds: The ROUND documents to show.
         total: What `total_of` gives for the states.
         alerts: Of every survey, by digest, as `SurveyAlerts` gives them.
+        so_far: Of every survey, by digest, as `SoFar` gives it.
     """
     shown: dict[bytes, list[Document]] = {}
     for digest, number in sorted(rounds):
@@ -301,7 +311,8 @@ def compose(
     return {
         "log": log_identity,
         "surveys": [
-            _describe(survey, shown.get(survey.digest, [])) | {"alerts": alerts[survey.digest]}
+            _describe(survey, shown.get(survey.digest, []))
+            | {"alerts": alerts[survey.digest], "so_far": so_far[survey.digest]}
             for survey in ordered
         ],
         "accounting": total.as_dict(),

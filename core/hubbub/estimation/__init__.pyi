@@ -1,23 +1,29 @@
 from hubbub.estimation.alerts.alerts import (
     Alert as Alert,
     AlertRules as AlertRules,
-    RoundShares as RoundShares,
     impossible_alerts as impossible_alerts,
     jump_alerts as jump_alerts,
     margin_alerts as margin_alerts,
+    window_jumps as window_jumps,
+)
+from hubbub.estimation.alerts.always_valid import (
+    Looks as Looks,
+    always_valid as always_valid,
+    always_valid_so_far as always_valid_so_far,
 )
 from hubbub.estimation.alerts.issuers import (
     IssuerDeviation as IssuerDeviation,
     issuer_deviation as issuer_deviation,
 )
-from hubbub.estimation.alerts.joint import joint_alerts as joint_alerts
+from hubbub.estimation.alerts.joint import joint_alerts as joint_alerts, window_joints as window_joints
 from hubbub.estimation.alerts.score_noise import (
     ScoreNoise as ScoreNoise,
     SurveyNoise as SurveyNoise,
     survey_noise as survey_noise,
 )
+from hubbub.estimation.alerts.windows import RoundShares as RoundShares
 from hubbub.estimation.choice import AnyEstimator as AnyEstimator, estimator_for as estimator_for
-from hubbub.estimation.consistency import Consistent as Consistent
+from hubbub.estimation.consistency import Consistent as Consistent, norm_sub as norm_sub
 from hubbub.estimation.cumulative import (
     Cumulative as Cumulative,
     MAX_CURVE as MAX_CURVE,
@@ -51,7 +57,12 @@ from hubbub.estimation.rounds.change import (
     effective_sample_size as effective_sample_size,
     shared_devices as shared_devices,
 )
-from hubbub.estimation.rounds.trend import Trend as Trend, smoothed_trend as smoothed_trend
+from hubbub.estimation.rounds.trend import (
+    StepBand as StepBand,
+    Trend as Trend,
+    step_band as step_band,
+    smoothed_trend as smoothed_trend,
+)
 from hubbub.estimation.score import ScoreEstimator as ScoreEstimator
 from hubbub.estimation.selection import selection_bound as selection_bound
 from hubbub.estimation.shrinkage import empirical_bayes as empirical_bayes

@@ -120,6 +120,67 @@ def test_a_trend_says_over_how_many_rounds_it_smooths() -> None:
     assert history(flat, kind="static")["values"][0]["bandwidth"] is None
 
 
+def test_trends_add_up_and_a_line_asked_for_alone_is_that_of_all() -> None:
+    rounds = [document(HEALTH, number, number) for number in range(6)]
+    found = history(rounds, kind="evolving")
+    for name in ("values", "categories"):
+        sums = np.sum([line["trend"] for line in found[name]], axis=0)
+        assert np.abs(sums - 1.0).max() <= 1e-12
+        assert min(min(line["trend"]) for line in found[name]) >= 0.0
+    alone = history(rounds, kind="evolving", only=("values", found["values"][1]["label"]))
+    assert (alone["values"], alone["categories"]) == (found["values"][1:2], [])
+    assert history(rounds, kind="evolving", only=("mean", None))["values"] == []
+
+
+def test_there_is_no_band_without_a_stated_step() -> None:
+    rounds = [document(HEALTH, number, number) for number in range(6)]
+    assert all("band" not in line for line in history(rounds, kind="evolving")["values"])
+    assert all("band" not in line for line in history(rounds, kind="static", step=0.01)["values"])
+    still, free = (history(rounds, kind="evolving", step=step)["values"][0] for step in (0.0, 1.0))
+    assert still["band"]["estimate"] == pytest.approx([np.mean(still["estimate"])] * 6)
+    assert free["band"]["estimate"] == pytest.approx(free["estimate"])
+    widths = [np.subtract(line["band"]["high"], line["band"]["low"]) for line in (still, free)]
+    assert widths[0].max() == pytest.approx(widths[1].max() / np.sqrt(6), rel=1e-6)  # others are cut at 0
+
+
+def test_the_attributes_of_a_cross_table_add_up_each_by_itself() -> None:
+    cells = [{"label": f"a{i}, b{k}", "category": None} for i in range(2) for k in range(2)]
+    names = ["a: 1", "a: 2", "b: 1", "b: 2"]
+    one = document(HEALTH, 0, 0)
+    draws = np.random.default_rng(3)
+
+    def made(labels: list[dict[str, object]]) -> list[dict[str, object]]:
+        facts = [{"estimate": float(draws.normal(0.5, 0.1)), "error": 0.1} for _ in labels]
+        ends = {"low": 0.0, "high": 1.0, "crowd_low": 0.0, "crowd_high": 1.0, "crowd_error": 0.1}
+        return [each | fact | ends for each, fact in zip(labels, facts, strict=True)]
+
+    rounds = [
+        {**one, "round": r, "values": made(cells), "categories": made([{"label": name} for name in names])}
+        for r in range(4)
+    ]
+    lines = history(rounds, kind="evolving")["categories"]
+    for part in (lines[:2], lines[2:]):
+        assert np.abs(np.sum([line["trend"] for line in part], axis=0) - 1.0).max() <= 1e-12
+
+
+def test_the_trend_of_a_mean_knows_who_was_counted() -> None:
+    """Its error is that of the crowd's interval, wider than the noise alone."""
+    means = [
+        document(HEALTH, k, k)
+        | {"mean": {"estimate": 2.0 + (k % 2), "error": 0.01, "crowd_low": 0.0, "crowd_high": 4.0}}
+        for k in range(6)
+    ]
+    wide = history(means, kind="evolving")["mean"]
+    for each in means:
+        each["mean"] |= {
+            "crowd_low": each["mean"]["estimate"] - 0.01,
+            "crowd_high": each["mean"]["estimate"] + 0.01,
+        }
+    narrow = history(means, kind="evolving")["mean"]
+    assert wide["bandwidth"] > 3.0
+    assert narrow["bandwidth"] < 1.5
+
+
 def test_history_follows_the_mean() -> None:
     means = [
         document(HEALTH, k, k)

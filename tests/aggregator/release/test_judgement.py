@@ -28,6 +28,7 @@ from hubbub_aggregator.release import (
     ReleaseJudge,
     Shown,
     SurveyAlerts,
+    judgement,
     release,
 )
 from hubbub_aggregator.web import create_app
@@ -80,8 +81,42 @@ def test_forged_reports_raise_a_jump_there_and_back_and_honest_rounds_raise_none
     )
     assert up["statistic"] > up["threshold"] > 0 > down["threshold"] > down["statistic"]
     assert up["rate"] == found["rate"] / 4
-    estimates = [document(2, fakes=2000), document(1)]
-    assert up["statistic"] == estimates[0]["values"][0]["estimate"] - estimates[1]["values"][0]["estimate"]
+    assert (up["window"], up["against"]) == (1, 2)
+    before = np.mean([document(number)["values"][0]["estimate"] for number in range(2)])
+    after = document(2, fakes=2000)["values"][0]["estimate"]
+    assert up["statistic"] == pytest.approx(after - before, rel=1e-12)
+
+
+def test_a_slow_rise_is_found_in_a_window_and_a_static_survey_has_none() -> None:
+    """Forged reports, a thirtieth of a round: no pair of rounds shows them, and some rounds together do."""
+    releases = [document(number, fakes=130 * (number >= 20)) for number in range(36)]
+    lines = judged(*releases)["rounds"]
+    raised = [
+        (line["round"], alert["window"], alert["against"], alert["kind"])
+        for line in lines
+        for alert in line["alerts"]
+        if alert["kind"] in ("jump", "joint")
+    ]
+    assert raised and min(number for number, *_ in raised) > 21
+    number, window, against, _ = raised[0]
+    assert window > 1 and window + against == number
+    static = Survey.parse(LABELS.replace('"evolving"', '"static"'))
+    found = SurveyAlerts(ReleaseJudge(AlertRules()), static, static.estimator())
+    same = {each["round"]: each for each in releases}
+    found.update(same, same)
+    assert [line["alerts"] for line in found.document()["rounds"]] == [[]] * 36
+
+
+def test_a_start_amid_many_releases_finds_what_was_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgement, "BLOCK", 4)
+    monkeypatch.setattr(judgement, "KEPT_ROUNDS", 7)
+    releases = [document(number, fakes=600 * (number // 5 % 2)) for number in range(27)]
+    rules = AlertRules(rate=0.1)
+    at_start = judged(*releases, rules=rules)
+    assert at_start == judged(*releases, rules=rules, at_once=False)
+    assert [line["round"] for line in at_start["rounds"]] == list(range(21, 28))
+    alerts = [alert for line in at_start["rounds"] for alert in line["alerts"] if "window" in alert]
+    assert alerts and all(alert["window"] + alert["against"] <= 8 for alert in alerts)
 
 
 def test_the_order_of_releases_changes_nothing() -> None:

@@ -124,6 +124,12 @@ def _paths() -> Schema:
                     "description": "The value or category of this label alone; needs `kind`.",
                     "schema": {"type": "string"},
                 },
+                {
+                    "name": "step",
+                    "in": "query",
+                    "description": "How far a share moves from round to round at most: asks for `band`.",
+                    "schema": {"type": "number", "minimum": 0, "maximum": 1},
+                },
             ],
         ),
         "/surveys/{survey}/alerts": {"parameters": survey}

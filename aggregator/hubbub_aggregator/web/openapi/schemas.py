@@ -46,6 +46,13 @@ _CROWD: Final = (
     "Of everybody who could have been asked, if those who answered are like a random part of them; the "
     "members of the same name without crowd_ are of the devices counted."
 )
+_ALWAYS_KEYS: Final = (
+    *("always_low", "always_high"),
+    *("always_simultaneous_low", "always_simultaneous_high"),
+)
+_ALWAYS: Final = (
+    "Only while the round is open: of the devices counted so far, holding at every look, however often."
+)
 _SHUFFLED: Final[Schema] = {
     **dict.fromkeys(("reports", "watched_reports"), _COUNT),
     **dict.fromkeys(("epsilon", "watched_epsilon", "delta"), _NUMBER), "assumption": _TEXT,
@@ -115,7 +122,12 @@ def schemas() -> Schema:
         ),
         "Line": _object(
             {"estimate": numbers, "low": numbers, "high": numbers},
-            {"label": _TEXT, "trend": _or_null(numbers), "bandwidth": _NUMBER_OR_NULL},
+            {
+                "label": _TEXT,
+                "trend": _or_null(numbers),
+                "bandwidth": _NUMBER_OR_NULL,
+                "band": _object({"estimate": numbers, "low": numbers, "high": numbers}),
+            },
         ),
         "History": _object(
             {
@@ -126,7 +138,16 @@ def schemas() -> Schema:
                 "values": _list(reference("schemas", "Line")),
                 "categories": _list(reference("schemas", "Line")),
             },
-            {"mean": _or_null(reference("schemas", "Line"))},
+            {"mean": _or_null(reference("schemas", "Line")), "so_far": reference("schemas", "SoFar")},
+        ),
+        "SoFar": _object(
+            {
+                "rounds": _list(_COUNT),
+                "devices": _list(_COUNT),
+                "values": _list(reference("schemas", "Line")),
+                "categories": _list(reference("schemas", "Line")),
+                "mean": _or_null(reference("schemas", "Line")),
+            }
         ),
         "Alert": _object(
             {
@@ -136,7 +157,8 @@ def schemas() -> Schema:
                 "statistic": _NUMBER,
                 "threshold": _NUMBER,
                 "rate": _NUMBER,
-            }
+            },
+            {"window": _COUNT, "against": _COUNT},
         ),
         "Judged": _object(
             {
@@ -170,6 +192,7 @@ def schemas() -> Schema:
                 "simultaneous_low": _NUMBER_OR_NULL,
                 "simultaneous_high": _NUMBER_OR_NULL,
                 **{name: {**_NUMBER_OR_NULL, "description": _CROWD} for name in _CROWD_KEYS},
+                **{name: {**_NUMBER_OR_NULL, "description": _ALWAYS} for name in _ALWAYS_KEYS},
                 "error": {**_NUMBER_OR_NULL, "deprecated": True, "description": "As standard_error."},
             },
         ),

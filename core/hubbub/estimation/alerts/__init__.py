@@ -1,4 +1,4 @@
-"""Alerts on releases, and the noise of a round's estimates that bounds their false alarms."""
+"""Alerts on releases, bands that hold at every look, and the noise of a round's estimates behind both."""
 
 from hubbub.lazy import attach
 

@@ -6,7 +6,8 @@ noise and the turnover of devices do: two rounds count different people of one c
 estimates, whose false alarms are bounded at every number of reports and for every population, by the noise of
 the channel's own rows (`score_noise`); a change, where those who answer are a random part of the crowd. A
 forged share that stays within
-what is possible, in a survey's first round, is not seen by anything that looks at one release. Many small
+what is possible, in a survey's first round, is not seen by anything that looks at one release. Where answers
+are fresh, a change may be slower than noise: so windows of rounds are compared (`windows`). Many small
 changes at once are the subject of a joint test, which is approximate (`joint`). The last alert is no test: it
 says how few forged reports move the largest share out of its interval.
 
@@ -19,8 +20,8 @@ dependence between cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -36,6 +37,7 @@ from hubbub.estimation.alerts.score_noise import (
     largest_share,
     least_share,
 )
+from hubbub.estimation.alerts.windows import RoundShares, Window, comparisons
 from hubbub.estimation.estimate import Floats
 
 AlertKind = Literal["impossible", "jump", "joint", "margin"]
@@ -85,6 +87,8 @@ class Alert:
         threshold: The bound that it is beyond.
         rate: The probability that any alert of this kind is false in one round; 0 for a margin, which is a
             fact and no test.
+        window: Of a change: how many of the last rounds are pooled.
+        against: With how many rounds before they are compared.
     """
 
     kind: AlertKind
@@ -93,28 +97,13 @@ class Alert:
     statistic: float
     threshold: float
     rate: float
+    window: int = 1
+    against: int = 1
 
     @property
     def excess(self) -> float:
         """The distance of the statistic from its threshold, >= 0."""
         return abs(self.statistic - self.threshold)
-
-
-@dataclass(frozen=True, eq=False)
-class RoundShares:
-    """The raw estimates of one round.
-
-    Attributes:
-        n: Reports behind them, >= 1.
-        values: Shape (K,), nan where hidden; empty for a score.
-        categories: Shape (m,).
-        place: Of a score: the mean as its place between the ends, else None.
-    """
-
-    n: int
-    values: Floats
-    categories: Floats
-    place: float | None = None
 
 
 def impossible_alerts(noise: SurveyNoise, shares: RoundShares, *, rate: float) -> list[Alert]:
@@ -166,36 +155,82 @@ def jump_alerts(
     if not 0 <= shared <= min(before.n, after.n):
         raise ParameterError(f"shared must be within 0 to the devices of either round, got {shared}")
     most = before if before.n >= after.n else after
-    pairs = [
-        (family, part, earlier, later)
-        for (family, part, earlier), (_, _, later) in zip(
-            _families(noise, before), _families(noise, after), strict=True
-        )
-        if family != "total"
-    ]
-    cells = sum(int(np.isfinite(earlier + later).sum()) for _, _, earlier, later in pairs)
+    return _jumps(noise, [Window(before, after)], most, shared=shared, rate=rate)
+
+
+def window_jumps(
+    noise: SurveyNoise, rounds: Sequence[RoundShares], *, since: int, rate: float
+) -> list[Alert]:
+    """Return the estimates that changed in any window of rounds by more than noise and other devices do.
+
+    It is `jump_alerts` of rounds of more reports; of every cell at most one is returned, of the window in
+    which it is furthest beyond its threshold.
+
+    Args:
+        noise: Of the survey.
+        rounds: Of fresh answers in order of time, the last of which is judged; one or more.
+        since: The first round of the reference; see `comparisons`.
+        rate: The probability that any is returned where no share changed since, at most.
+    """
+    furthest: dict[tuple[Family, int], Alert] = {}
+    for windows, whole, part in comparisons(rounds, since=since):
+        for alert in _jumps(noise, windows, whole, shared=0, rate=part * rate):
+            best = furthest.setdefault((alert.family, alert.cell), alert)
+            if alert.statistic / alert.threshold > best.statistic / best.threshold:
+                furthest[alert.family, alert.cell] = alert
+    return [replace(alert, rate=rate) for alert in furthest.values()]
+
+
+def _jumps(
+    noise: SurveyNoise, windows: Sequence[Window], known: RoundShares, *, shared: int, rate: float
+) -> list[Alert]:
+    """Return `jump_alerts` of several windows, in which the shares are bounded by one of their estimates."""
+    families = [each for each in _families(noise, known) if each[0] != "total"]
+    cells = sum(int(np.isfinite(best).sum()) for _, _, best in families)
+    each = rate / max(cells, 1)
     found = []
-    for family, part, earlier, later in pairs:
-        each = rate / max(cells, 1)
-        best = earlier if most is before else later
+    for i, (family, part, best) in enumerate(families):
         bound = np.ones(len(best))
         for _ in range(2):  # the second bound has the variance of shares below the first
-            s = crowd_deviation(part, most.n, sign=-1, most=bound, rate=_FOR_BOUND * each)
+            s = crowd_deviation(_of(part, known), known.n, sign=-1, most=bound, rate=_FOR_BOUND * each)
             bound = np.clip(best + s, 0.0, bound)
-        limit = change_deviation(
-            part,
-            before.n,
-            after.n,
-            shared=shared,
-            most=bound,
-            rate=(1.0 - 2.0 * _FOR_BOUND) * each / 2.0,
-        )
-        change = later - earlier
-        found += [
-            Alert("jump", family, cell, float(change[cell]), math.copysign(limit[cell], change[cell]), rate)
-            for cell in np.flatnonzero(np.abs(change) > limit).tolist()
-        ]
+        for before, after in windows:
+            limit = change_deviation(
+                _of(part, before, after),
+                before.n,
+                after.n,
+                shared=shared,
+                most=bound,
+                rate=(1.0 - 2.0 * _FOR_BOUND) * each / (2.0 * len(windows)),
+            )
+            earlier, later = (
+                [shares for name, _, shares in _families(noise, side) if name != "total"][i]
+                for side in (before, after)
+            )
+            change = later - earlier
+            found += [
+                Alert(
+                    "jump",
+                    family,
+                    cell,
+                    float(change[cell]),
+                    math.copysign(limit[cell], change[cell]),
+                    rate,
+                    window=after.rounds,
+                    against=before.rounds,
+                )
+                for cell in np.flatnonzero(np.abs(change) > limit).tolist()
+            ]
     return found
+
+
+def _of(noise: ScoreNoise, *spans: RoundShares) -> ScoreNoise:
+    """Return the noise of pooled rounds, if any are."""
+    most = max(span.rounds for span in spans)
+    if noise.slack is None or most == 1:
+        return noise
+    fewest = min(span.fewest or span.n for span in spans)
+    return replace(noise, slack=replace(noise.slack, rounds=most, fewest=fewest))
 
 
 def margin_alerts(

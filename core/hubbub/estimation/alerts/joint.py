@@ -18,13 +18,17 @@ NAME=alerts`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.alerts.alerts import Alert, RoundShares
+from hubbub.estimation.alerts.alerts import Alert
+from hubbub.estimation.alerts.windows import RoundShares, Window, comparisons
 from hubbub.estimation.consistency import norm_sub
+from hubbub.estimation.estimate import Floats
 
 if TYPE_CHECKING:
     from hubbub.channels.channel import Channel
@@ -68,31 +72,83 @@ def joint_alerts(
     """
     if not 0 <= shared <= min(before.n, after.n):
         raise ParameterError(f"shared must be within 0 to the devices of either round, got {shared}")
-    change = after.values - before.values
-    if not 2 <= len(change) <= MOST_CELLS or not np.isfinite(change).all():
+    pooled = (before.n * before.values + after.n * after.values) / (before.n + after.n)
+    return _joints(channel, estimator, [Window(before, after)], pooled, shared=shared, rate=rate)
+
+
+def window_joints(
+    channel: Channel, estimator: Estimating, rounds: Sequence[RoundShares], *, since: int, rate: float
+) -> list[Alert]:
+    """Return an alert if all values together changed in any window of rounds, as in `joint_alerts`.
+
+    Args:
+        channel: The survey's channel.
+        estimator: Its estimator.
+        rounds: Of fresh answers in order of time, the last of which is judged; one or more.
+        since: The first round of the reference; see `comparisons`.
+        rate: The probability of an alert where no share of the crowd changed since, about.
+
+    Returns:
+        The one furthest beyond its threshold, or none.
+    """
+    found: list[Alert] = []
+    for windows, whole, part in comparisons(rounds, since=since):
+        found += _joints(channel, estimator, windows, whole.values, shared=0, rate=part * rate)
+    found.sort(key=lambda alert: alert.threshold / alert.statistic)
+    return [replace(alert, rate=rate) for alert in found[:1]]
+
+
+def _joints(
+    channel: Channel,
+    estimator: Estimating,
+    windows: Sequence[Window],
+    pooled: Floats,
+    *,
+    shared: int,
+    rate: float,
+) -> list[Alert]:
+    """Return `joint_alerts` of several windows, whose covariance is that at shares of all their reports."""
+    if not 2 <= len(pooled) <= MOST_CELLS or not np.isfinite(pooled).all():
         return []
-    n, m = before.n, after.n
-    whole = np.zeros(len(change), dtype=np.intp)
-    pooled = norm_sub((n * before.values + m * after.values) / (n + m), whole, np.ones(1))
-    expected = channel.expected(pooled)
+    shares = norm_sub(pooled, np.zeros(len(pooled), dtype=np.intp), np.ones(1))
+    expected = channel.expected(shares)
     rarest = float(expected[expected > 0.0].min())
-    fewer = min(n, m)
+    fewer = max(min(before.n, after.n) for before, after in windows)
     if fewer * rarest < LEAST_EXPECTED:
         return []
-    factor = 1.0 / n + 1.0 / m - 2.0 * shared / (n * m)
-    if factor <= 0.0:  # the same reports in both
-        return []
-    covariance = fewer * estimator.expected_estimate(pooled, fewer).covariance()
-    covariance += np.diag(pooled) - np.outer(pooled, pooled)
+    covariance = fewer * estimator.expected_estimate(shares, fewer).covariance()
+    covariance += np.diag(shares) - np.outer(shares, shares)
     if not np.isfinite(covariance).all():
         return []
     variances, directions = np.linalg.eigh(covariance)
     seen = variances > _TINY * variances[-1]
     rank = int(seen.sum())
-    statistic = float(((directions[:, seen].T @ change) ** 2 / variances[seen]).sum() / factor)
-    heavier = rank * (1.0 / n**3 + 1.0 / m**3) / (factor**2 * rarest)
-    threshold = gamma_point(rate, mean=float(rank), variance=2.0 * rank + heavier)
-    return [Alert("joint", "values", 0, statistic, threshold, rate)] if statistic > threshold else []
+    found = []
+    for before, after in windows:
+        n, m = before.n, after.n
+        factor = 1.0 / n + 1.0 / m - 2.0 * shared / (n * m)
+        if min(n, m) * rarest < LEAST_EXPECTED or factor <= 0.0:  # too few, or the same reports in both
+            continue
+        change = after.values - before.values
+        statistic = float(((directions[:, seen].T @ change) ** 2 / variances[seen]).sum() / factor)
+        heavier = rank * (1.0 / n**3 + 1.0 / m**3) / (factor**2 * rarest)
+        law = {"mean": float(rank), "variance": 2.0 * rank + heavier}
+        each = rate / len(windows)
+        if gamma_tail(statistic, **law) < each:
+            threshold = gamma_point(each, **law)
+            found.append(Alert("joint", "values", 0, statistic, threshold, rate, after.rounds, before.rounds))
+    return found
+
+
+def gamma_tail(point: float, *, mean: float, variance: float) -> float:
+    """Return the probability that a gamma variable exceeds a point.
+
+    Args:
+        point: The point.
+        mean: Its mean, > 0.
+        variance: Its variance, > 0.
+    """
+    return _tail(mean * mean / variance, point * mean / variance)
 
 
 def gamma_point(rate: float, *, mean: float, variance: float) -> float:

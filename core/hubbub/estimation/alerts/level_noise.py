@@ -36,17 +36,23 @@ class LevelSlack:
         shares: s_k of the levels that reports are about, shape (levels,).
         reach: The largest distance of an input's mean score from c_k, shape (levels, c).
         span: The distance of the largest score from the least, shape (levels, c).
+        rounds: How many rounds the estimates are means of.
+        fewest: Reports of the smallest of them; 0 of one round.
     """
 
     shares: Floats
     reach: Floats
     span: Floats
+    rounds: int = 1
+    fewest: int = 0
 
     def at(self, n: int, *, rate: float) -> Floats:
         """Return the bound for a round of n reports, shape (c,); it fails with probability `rate` at most.
 
-        It is infinite where so few reports may leave a level without any.
+        It is infinite where so few reports may leave a level without any. A mean over rounds misses by no
+        more than the round that misses most.
         """
+        n, rate = self.fewest or n, rate / self.rounds
         log = -math.log(rate / (4.0 * len(self.shares)))
         total = np.zeros(self.reach.shape[1])
         for share, reach, span in zip(self.shares.tolist(), self.reach, self.span, strict=True):
@@ -55,6 +61,26 @@ class LevelSlack:
             if least < 1.0:
                 return np.full(len(total), np.inf)
             total += off / (n * share) * (reach + span * math.sqrt(log / (2.0 * least)))
+        return total
+
+    def always(self, n: int, *, rate: float) -> Floats:
+        """Return the bound at n reports, shape (c,): it ever fails with probability `rate` at most.
+
+        Numbers of reports are taken in octaves, up to twice as many as the least, and both inequalities hold
+        for the largest of partial sums as for the last one. The octave from 2^j has 1/((j + 1)(j + 2)) of
+        the rate.
+        """
+        octave = n.bit_length() - 1
+        log = -math.log(rate / ((octave + 1) * (octave + 2)) / (4.0 * len(self.shares)))
+        least, most = 2**octave, 2 ** (octave + 1)
+        total = np.zeros(self.reach.shape[1])
+        for share, reach, span in zip(self.shares.tolist(), self.reach, self.span, strict=True):
+            off = log / 3.0 + math.sqrt(log * log / 9.0 + 2.0 * log * most * share * (1.0 - share))
+            fewest = least * share - off
+            if fewest < 1.0:
+                return np.full(len(total), np.inf)
+            sums = span * math.sqrt((most * share + off) * log / 2.0)
+            total += off / (n * share) * (reach + sums / fewest)
         return total
 
 

@@ -7,4 +7,9 @@ from hubbub.estimation.rounds.change import (
     effective_sample_size as effective_sample_size,
     shared_devices as shared_devices,
 )
-from hubbub.estimation.rounds.trend import Trend as Trend, smoothed_trend as smoothed_trend
+from hubbub.estimation.rounds.trend import (
+    StepBand as StepBand,
+    Trend as Trend,
+    step_band as step_band,
+    smoothed_trend as smoothed_trend,
+)

@@ -1,4 +1,4 @@
-"""A smoothed trend over rounds: a local level with known errors, its drift by maximum likelihood.
+"""A smoothed trend over rounds that adds up, and a band that holds if no round moves further than stated.
 
 The level a_t of a cell is a random walk, and the estimate y_t of round t is the level plus an error whose
 standard deviation sigma_t is known (the local level model of Durbin and Koopman 2012, ch. 2):
@@ -15,14 +15,25 @@ The smoother of Rauch, Tung and Striebel goes back from the last round, with C_t
 
     level_t = a_t + C_t (level_{t+1} - a_t),   spread_t = V_t + C_t^2 (spread_{t+1} - P_{t+1}).
 
-The walk's step, sqrt(q), is the likeliest of a grid, all rounds read together. It is a view: biased where the
-level jumps, and not for tests. Memoised answers cannot be smoothed, since their errors do not average out.
+The walk's step, sqrt(q), is the likeliest of a grid, all rounds read together. Cells that add up to one by
+rights do not when each is smoothed by itself: level j takes spread_j / sum spread of what is missing. It is a
+view: biased where the level jumps, and not for tests. Memoised answers cannot be smoothed, since their errors
+do not average out.
+
+The model's error is no interval: at a jump it is false. Whoever states how far a share moves in a round at
+most, |f_t - f_(t-1)| <= delta, gets an interval that holds for that: with weights k_j of the rounds,
+
+    bias <= B = delta sum |k_j| |j - t|,    sd = sqrt(sum k_j^2 sigma_j^2),    half = sd cv(B / sd),
+
+cv(b) the .95 quantile of |N(b, 1)| (Armstrong and Kolesar 2018). Weights are boxes and triangles, the one of
+the least half width by the errors alone: nothing is chosen by what the estimates say.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -35,41 +46,54 @@ Floats = NDArray[np.float64]
 _STEPS: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 2.0, 5.0)
 """The walk's steps tried, in mean standard errors of a round."""
 
+_WIDTHS: Final = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 36, 52)
+"""Rounds on either side that weights reach to."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trend:
     """The smoothed levels.
 
     Attributes:
-        level: Shape (rounds,).
-        error: Their standard errors under the model, shape (rounds,).
-        step: The standard deviation of a round's drift that was likeliest.
+        level: Shape (rounds, c).
+        error: Their standard errors under the model, shape (rounds, c).
+        step: The standard deviation of a round's drift that was likeliest, shape (c,).
     """
 
     level: Floats
     error: Floats
-    step: float
+    step: Floats
 
 
-def smoothed_trend(estimates: ArrayLike, errors: ArrayLike) -> Trend:
-    """Return the trend of one cell over rounds of fresh answers.
+@dataclass(frozen=True, eq=False)
+class StepBand:
+    """A band of 95 % that holds if no round moves further than stated.
+
+    Attributes:
+        estimate: Weighted means of rounds, shape (rounds, c).
+        half: Half the intervals' lengths, shape (rounds, c).
+    """
+
+    estimate: Floats
+    half: Floats
+
+
+def smoothed_trend(estimates: ArrayLike, errors: ArrayLike, *, total: float | None = None) -> Trend:
+    """Return the trends of cells over rounds of fresh answers.
 
     Args:
-        estimates: Raw estimates in order of time, shape (rounds,), at least two.
-        errors: Their standard errors, shape (rounds,), > 0.
+        estimates: Raw estimates in order of time, shape (rounds, c), at least two rounds.
+        errors: Their standard errors, shape (rounds, c), > 0.
+        total: The sum of all cells by rights, such as 1 of a distribution; None where they have none.
 
     Raises:
         ParameterError: If shapes or errors break a rule.
     """
-    y, sigma = np.asarray(estimates, np.float64), np.asarray(errors, np.float64)
-    if y.ndim != 1 or y.shape != sigma.shape or len(y) < 2:
-        raise ParameterError(
-            f"a trend must have two rounds or more with an error each, got {y.shape} and {sigma.shape}"
-        )
-    if not (np.isfinite(y).all() and np.isfinite(sigma).all() and (sigma > 0.0).all()):
-        raise ParameterError("a trend must have finite estimates and errors above 0")
-    unit = float(sigma.mean())
-    step = max((tried * unit for tried in _STEPS), key=lambda tried: _filtered(y, sigma, tried)[0])
+    y, sigma = _checked(estimates, errors)
+    unit = sigma.mean(axis=0)
+    steps = np.array(_STEPS)[:, None] * unit
+    likelihoods = np.stack([_filtered(y, sigma, step)[0] for step in steps])
+    step = np.take_along_axis(steps, likelihoods.argmax(axis=0)[None], axis=0)[0]
     _, a, V = _filtered(y, sigma, step)
     q = step * step
     level, spread = a.copy(), V.copy()
@@ -78,19 +102,89 @@ def smoothed_trend(estimates: ArrayLike, errors: ArrayLike) -> Trend:
         C = V[t] / P
         level[t] += C * (level[t + 1] - a[t])
         spread[t] += C * C * (spread[t + 1] - P)
-    return Trend(level, np.sqrt(np.maximum(spread, 0.0)), step)
+    spread = np.maximum(spread, 0.0)
+    if total is not None:
+        level += spread / spread.sum(axis=1, keepdims=True) * (total - level.sum(axis=1, keepdims=True))
+    return Trend(level, np.sqrt(spread), step)
 
 
-def _filtered(y: Floats, sigma: Floats, step: float) -> tuple[float, Floats, Floats]:
-    """Return the log-likelihood given the first round, and the filtered levels a and their variances V."""
+def step_band(estimates: ArrayLike, errors: ArrayLike, *, delta: float) -> StepBand:
+    """Return intervals of 95 % that hold if no share moves further than `delta` from round to round.
+
+    Args:
+        estimates: Raw estimates in order of time, shape (rounds, c), at least two rounds.
+        errors: Their standard errors by design, shape (rounds, c), > 0.
+        delta: The largest move of a round, >= 0, in the estimates' unit; it is a statement about the world.
+
+    Raises:
+        ParameterError: If shapes or errors break a rule, or delta is negative.
+    """
+    y, sigma = _checked(estimates, errors)
+    if not (math.isfinite(delta) and delta >= 0.0):
+        raise ParameterError(f"delta must be at least 0, got {delta!r}")
+    rounds = len(y)
+    away = np.abs(np.arange(rounds)[:, None] - np.arange(rounds))
+    centre, half = y.copy(), np.full_like(y, np.inf)
+    ratio = np.full_like(y, 0.0)
+    errors_of = sigma.copy()
+    for width in _WIDTHS:
+        for form in (away <= width, np.maximum(width + 1 - away, 0)):
+            weights = form / form.sum(axis=1, keepdims=True)
+            bias = delta * (weights * away).sum(axis=1)[:, None]
+            sd = np.sqrt(np.square(weights) @ np.square(sigma))
+            found = sd * np.interp(bias / sd, _GRID, _CRITICAL) + np.maximum(bias - _GRID[-1] * sd, 0.0)
+            better = found < half
+            centre = np.where(better, weights @ y, centre)
+            half = np.where(better, found, half)
+            ratio, errors_of = np.where(better, bias / sd, ratio), np.where(better, sd, errors_of)
+        if width >= rounds:  # wider ones are the same
+            break
+    exact = np.vectorize(critical_value, otypes=[np.float64])(ratio)
+    return StepBand(centre, errors_of * exact)
+
+
+def critical_value(bias: float) -> float:
+    """Return the .95 quantile of the absolute value of a normal variable of mean `bias` and variance 1.
+
+    Args:
+        bias: >= 0.
+    """
+    cdf = NormalDist().cdf
+    low, high = bias, bias + 2.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        if cdf(middle - bias) - cdf(-middle - bias) < 0.95:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+_GRID: Final = np.linspace(0.0, 6.0, 121)
+_CRITICAL: Final = np.array([critical_value(float(bias)) for bias in _GRID])
+
+
+def _checked(estimates: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats]:
+    y, sigma = np.asarray(estimates, np.float64), np.asarray(errors, np.float64)
+    if y.ndim != 2 or y.shape != sigma.shape or len(y) < 2:
+        raise ParameterError(
+            f"a trend must have two rounds or more with an error each, got {y.shape} and {sigma.shape}"
+        )
+    if not (np.isfinite(y).all() and np.isfinite(sigma).all() and (sigma > 0.0).all()):
+        raise ParameterError("a trend must have finite estimates and errors above 0")
+    return y, sigma
+
+
+def _filtered(y: Floats, sigma: Floats, step: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the log-likelihoods given the first round, and the filtered levels a and their variances V."""
     a, V = np.empty_like(y), np.empty_like(y)
     a[0], V[0] = y[0], sigma[0] ** 2
-    likelihood = 0.0
+    likelihood = np.zeros(y.shape[1])
     for t in range(1, len(y)):
         P = V[t - 1] + step * step
         F = P + sigma[t] ** 2
         v = y[t] - a[t - 1]
-        likelihood -= 0.5 * (math.log(F) + v * v / F)
+        likelihood -= 0.5 * (np.log(F) + v * v / F)
         K = P / F
         a[t], V[t] = a[t - 1] + K * v, (1.0 - K) * P
     return likelihood, a, V

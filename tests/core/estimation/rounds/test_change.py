@@ -1,4 +1,4 @@
-"""The change between two rounds covers the true change, memoised or fresh; a trend is what its model says."""
+"""The change between two rounds covers the true change, memoised or fresh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hubbub.estimation import (
     effective_sample_size,
     estimator_for,
     shared_devices,
-    smoothed_trend,
 )
 from hubbub.mechanisms import grr
 from hubbub.testing import seeded
@@ -195,23 +194,3 @@ def test_effective_sample_size_leaves_hidden_cells_out_and_needs_two() -> None:
     assert effective_sample_size(shares[1:], errors[1:]) is None
     assert effective_sample_size(shares, np.zeros(3)) is None
     assert effective_sample_size([1.5, -0.5], [0.01, 0.01]) == 0.0
-
-
-def test_trend_is_the_solution_of_the_least_squares_that_it_states() -> None:
-    """Given the step, the levels minimise the errors' and the drifts' squares: solved here as a matrix."""
-    draws = np.random.default_rng(4)
-    estimates, errors = np.cumsum(draws.normal(size=30)) + draws.normal(size=30), np.linspace(0.5, 2.0, 30)
-    trend = smoothed_trend(estimates, errors)
-    assert trend.step > 0
-    drifts = np.diff(np.eye(30), axis=0)
-    information = np.diag(errors**-2.0) + drifts.T @ drifts / trend.step**2
-    np.testing.assert_allclose(trend.level, np.linalg.solve(information, estimates / errors**2), rtol=1e-9)
-    np.testing.assert_allclose(trend.error, np.sqrt(np.linalg.inv(information).diagonal()), rtol=1e-9)
-
-
-def test_trend_of_noise_alone_is_nearly_the_mean() -> None:
-    draws = np.random.default_rng(5)
-    trend = smoothed_trend(draws.normal(size=60), np.ones(60))
-    assert np.ptp(trend.level) < 0.7
-    with pytest.raises(ParameterError, match="two rounds or more"):
-        smoothed_trend([1.0], [1.0])
