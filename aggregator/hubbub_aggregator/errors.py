@@ -1,26 +1,26 @@
 """Every error the aggregator raises, as one tree.
 
 AggregatorError
-├── Gap              a record is missing between what was applied and what was read
-├── Unappliable      applying a record failed: a bug; only an operator may say to skip it
-├── Lost             the log begins after what was applied: retention took what is in between
-├── PartitionMapGrown  the log has more partitions than this process knows; another one will know them
-├── Superseded       partitions were loaded for an assignment that a later one has replaced
-├── ClockDoubt       clocks differ by more than they should: nothing is sealed, and everything else goes on
-├── StoreError       the store cannot be trusted with this state
-│   ├── LeaseLost      another process seals, releases and shows
-│   ├── StoreConflict  another writer moved the partition's offset first
-│   ├── ForeignStore   the store belongs to another log, number of partitions or schema
-│   ├── CorruptStore   what was loaded contradicts itself
-│   └── Ahead          the store has applied records that the log does not hold
-├── AccountingError  attempts differ from the sum of the verdicts
-├── ArchiveError     the archive belongs to another schema, or is damaged
-│   └── ArchiveFull    its disk has no room, or does not answer; nothing was written
-└── Diverged         a second, different version of an archived release
+├── GapError                a record is missing between what was applied and what was read
+├── UnappliableError        applying a record failed: a bug; only an operator may say to skip it
+├── LostError               the log begins after what was applied: retention took what is in between
+├── PartitionMapGrownError  the log has more partitions than this process knows; another one will know them
+├── SupersededError         partitions were loaded for an assignment that a later one has replaced
+├── ClockDoubtError         clocks differ by more than they should: nothing is sealed, all else goes on
+├── StoreError              the store cannot be trusted with this state
+│   ├── LeaseLostError      another process seals, releases and shows
+│   ├── StoreConflictError  another writer moved the partition's offset first
+│   ├── ForeignStoreError   the store belongs to another log, number of partitions or schema
+│   ├── CorruptStoreError   what was loaded contradicts itself
+│   └── AheadError          the store has applied records that the log does not hold
+├── AccountingError         attempts differ from the sum of the verdicts
+├── ArchiveError            the archive belongs to another schema, or is damaged
+│   └── ArchiveFullError    its disk has no room, or does not answer; nothing was written
+└── DivergedError           a second, different version of an archived release
 
-None of them is handled inside the worker, but for ClockDoubt, and for Superseded, after which the next
-assignment is loaded: an invariant violation ends the process, and the next one resumes from the store. Bad
-input from outside is not an error here; it is counted and skipped.
+None of them is handled inside the worker, but for ClockDoubtError, and for SupersededError, after which
+the next assignment is loaded: an invariant violation ends the process, and the next one resumes from the
+store. Bad input from outside is not an error here; it is counted and skipped.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ class AggregatorError(AdvisedError):
     """An error after which the aggregator refuses to go on."""
 
 
-class Gap(AggregatorError):  # noqa: N818 - the word the design uses for the event
+class GapError(AggregatorError):
     """The next record's offset is past the one expected: something in between was not seen."""
 
 
-class Unappliable(AggregatorError):  # noqa: N818 - names the finding
+class UnappliableError(AggregatorError):
     """A record could not be applied, for a reason nobody foresaw; only an operator may say to skip it."""
 
 
-class Lost(AggregatorError):  # noqa: N818 - names the finding
+class LostError(AggregatorError):
     """The error of records that left the log uncounted; only an operator may say to go on."""
 
 
-class PartitionMapGrown(AggregatorError):  # noqa: N818 - names the finding
+class PartitionMapGrownError(AggregatorError):
     """The log has grown since this process began; whoever starts it again lets it count all of it."""
 
     advice = "retry"
 
 
-class Superseded(AggregatorError):  # noqa: N818 - names the finding
+class SupersededError(AggregatorError):
     """A load finished after its partitions were revoked; the next assignment has a load of its own."""
 
     advice = "retry"
 
 
-class ClockDoubt(AggregatorError):  # noqa: N818 - names the finding
+class ClockDoubtError(AggregatorError):
     """The time is in doubt: rounds stay open until clocks agree."""
 
     advice = "retry"
@@ -67,27 +67,27 @@ class StoreError(AggregatorError):
     """The store cannot be trusted with this state."""
 
 
-class StoreConflict(StoreError):  # noqa: N818 - names the event
+class StoreConflictError(StoreError):
     """The stored offset is not the one this writer started from: another writer is at work."""
 
     advice = "retry"
 
 
-class LeaseLost(StoreError):  # noqa: N818 - names the event
+class LeaseLostError(StoreError):
     """The error that another process holds the lease on sealing, releasing and showing."""
 
     advice = "retry"
 
 
-class ForeignStore(StoreError):  # noqa: N818 - names the finding
+class ForeignStoreError(StoreError):
     """The store was made for another log, another number of partitions or another schema."""
 
 
-class CorruptStore(StoreError):  # noqa: N818 - names the finding
+class CorruptStoreError(StoreError):
     """The error that loaded ids, accepted reports and counts do not agree."""
 
 
-class Ahead(StoreError):  # noqa: N818 - names the finding
+class AheadError(StoreError):
     """The store's last applied offset is at or past the log's end: the log lost records."""
 
 
@@ -99,19 +99,19 @@ class ArchiveError(AggregatorError):
     """The archive file belongs to another schema, or is damaged."""
 
 
-class ArchiveFull(ArchiveError):  # noqa: N818 - names the finding
+class ArchiveFullError(ArchiveError):
     """A release waits for room: the archive's disk is full, or failed; the next attempt writes it."""
 
     advice = "retry"
 
 
-class Diverged(AggregatorError):  # noqa: N818 - names the finding
+class DivergedError(AggregatorError):
     """A release was made twice with different bytes; the first one stays."""
 
 
 def is_foreseen(error: BaseException) -> bool:
     """Return whether an error is for an operator; of any other, a bug, the traceback is needed."""
-    return isinstance(error, AggregatorError | LogError) and not isinstance(error, Unappliable)
+    return isinstance(error, AggregatorError | LogError) and not isinstance(error, UnappliableError)
 
 
 def last_words(error: BaseException) -> str:

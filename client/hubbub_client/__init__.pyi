@@ -3,16 +3,16 @@ from hubbub_client.agent.agent import Agent as Agent
 from hubbub_client.agent.async_agent import AsyncAgent as AsyncAgent
 from hubbub_client.agent.policy import Policy as Policy
 from hubbub_client.errors import (
-    AttributeRefused as AttributeRefused,
-    BudgetFixed as BudgetFixed,
+    AttributeRefusedError as AttributeRefusedError,
+    BudgetFixedError as BudgetFixedError,
     ClientError as ClientError,
-    LedgerCorrupt as LedgerCorrupt,
+    LedgerCorruptError as LedgerCorruptError,
     LedgerError as LedgerError,
-    LedgerForeign as LedgerForeign,
-    LedgerLocked as LedgerLocked,
-    LedgerMissing as LedgerMissing,
-    LedgerTooNew as LedgerTooNew,
-    ListRefused as ListRefused,
+    LedgerForeignError as LedgerForeignError,
+    LedgerLockedError as LedgerLockedError,
+    LedgerMissingError as LedgerMissingError,
+    LedgerTooNewError as LedgerTooNewError,
+    ListRefusedError as ListRefusedError,
     TransportError as TransportError,
 )
 from hubbub_client.ledger.file import Counter as Counter

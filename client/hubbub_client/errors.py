@@ -1,16 +1,16 @@
 """Every error the device side raises, as one tree.
 
 ClientError
-├── LedgerError        the ledger cannot be used
-│   ├── LedgerLocked   another process, or another agent of this one, has it open
-│   ├── LedgerCorrupt  it is not a ledger, or its transcript does not add up
-│   ├── LedgerMissing  there was one here and it is gone, or there is none and none may be made
-│   ├── LedgerForeign  it is another installation's: a copy, a restored backup, or swapped
-│   ├── LedgerTooNew   a later version of this software wrote it
-│   └── BudgetFixed    it was opened with another lifetime budget than the one fixed at first open
-├── AttributeRefused   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
-└── TransportError     the collector cannot be reached, or does not answer in its protocol
-    └── ListRefused    its list of surveys is not one that this device takes; `reason` says why
+├── LedgerError             the ledger cannot be used
+│   ├── LedgerLockedError   another process, or another agent of this one, has it open
+│   ├── LedgerCorruptError  it is not a ledger, or its transcript does not add up
+│   ├── LedgerMissingError  there was one here and it is gone, or there is none and none may be made
+│   ├── LedgerForeignError  it is another installation's: a copy, a restored backup, or swapped
+│   ├── LedgerTooNewError   a later version of this software wrote it
+│   └── BudgetFixedError    it was opened with another lifetime budget than the one fixed at first open
+├── AttributeRefusedError   an attribute that is unknown, registered otherwise, or pinned: also a ValueError
+└── TransportError          the collector cannot be reached, or does not answer in its protocol
+    └── ListRefusedError    its list of surveys is not one that this device takes; `reason` says why
 
 Messages name the subject and the rule. A person's value is in none of them, nor in a cause: whatever an inner
 layer says about a value is cut off with `from None`.
@@ -34,33 +34,33 @@ class LedgerError(ClientError):
     """The privacy ledger cannot be used."""
 
 
-class LedgerLocked(LedgerError):  # noqa: N818 - named after what is wrong
+class LedgerLockedError(LedgerError):
     """The ledger is open elsewhere; two writers would spend one budget twice."""
 
     advice = "retry"
 
 
-class LedgerCorrupt(LedgerError):  # noqa: N818 - named after what is wrong
+class LedgerCorruptError(LedgerError):
     """The file is not a ledger, or what it says does not add up."""
 
 
-class LedgerMissing(LedgerError):  # noqa: N818 - named after what is wrong
+class LedgerMissingError(LedgerError):
     """The error that a ledger is missing where one was; a new one would renew its budget."""
 
 
-class LedgerForeign(LedgerError):  # noqa: N818 - named after what is wrong
+class LedgerForeignError(LedgerError):
     """The ledger belongs to another installation: two copies would spend one budget twice."""
 
 
-class LedgerTooNew(LedgerError):  # noqa: N818 - named after what is wrong
+class LedgerTooNewError(LedgerError):
     """The ledger's schema is newer than this software."""
 
 
-class BudgetFixed(LedgerError):  # noqa: N818 - named after what is wrong
+class BudgetFixedError(LedgerError):
     """The lifetime budget was fixed at first open and cannot be changed."""
 
 
-class AttributeRefused(ClientError, ValueError):  # noqa: N818 - named after what is wrong
+class AttributeRefusedError(ClientError, ValueError):
     """An attribute is unknown, was registered with another domain or kind, or is pinned."""
 
 
@@ -70,7 +70,7 @@ class TransportError(ClientError):
     advice: ClassVar[Advice] = "retry"
 
 
-class ListRefused(TransportError):  # noqa: N818 - named after what is wrong
+class ListRefusedError(TransportError):
     """A list of surveys that this device does not take; of one that has expired, it stores that it was seen.
 
     Attributes:

@@ -213,7 +213,7 @@ def rehearse(
         rounds: How many rounds to run through, from the first; None for all, at most 100.
 
     Raises:
-        AttributeRefused: A value is of no attribute of the survey, or outside its domain.
+        AttributeRefusedError: A value is of no attribute of the survey, or outside its domain.
         ParameterError: `rounds` is below 1.
         LedgerError: The budget is no budget.
     """

@@ -1,7 +1,7 @@
 from hubbub_collector.boot_clock import boot_s as boot_s
 from hubbub_collector.errors import (
     CollectorError as CollectorError,
-    NotDurable as NotDurable,
+    NotDurableError as NotDurableError,
     SettingsError as SettingsError,
 )
 from hubbub_collector.gateway import create_app as create_app

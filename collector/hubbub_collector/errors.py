@@ -1,10 +1,10 @@
 """Every error that leaves the collector, as one tree.
 
 CollectorError
-├── SettingsError      a setting breaks a rule: also a ValueError
-├── ListFileError      the signed list of surveys cannot be served as it is
-├── PeriodOver         no tokens can be given now: the issuer's clock is not trusted, or behind its record
-└── NotDurable         an upload whose record did not reach the log; the device must send it again
+├── SettingsError    a setting breaks a rule: also a ValueError
+├── ListFileError    the signed list of surveys cannot be served as it is
+├── PeriodOverError  no tokens can be given now: the issuer's clock is not trusted, or behind its record
+└── NotDurableError  an upload whose record did not reach the log; the device must send it again
 
 `Refusal` and `HungUp` (`body`) end one upload, stay within the gateway, and are no part of the tree.
 
@@ -28,13 +28,13 @@ class ListFileError(CollectorError):
     """The signed list of surveys cannot be read, or does not fit what the gateway serves."""
 
 
-class PeriodOver(CollectorError):  # noqa: N818  # it names what the period is
+class PeriodOverError(CollectorError):
     """The grants of this period are gone, or nobody knows which period it is: no token is given."""
 
     advice = "retry"
 
 
-class NotDurable(CollectorError):  # noqa: N818  # it names what the upload is, not a fault of the caller
+class NotDurableError(CollectorError):
     """The record that held an upload was not stored: it is forgotten and must not be acknowledged."""
 
     advice = "retry"

@@ -30,7 +30,7 @@ from hubbub.wire import (
 from hubbub_collector.admission import Admission, Verdict
 from hubbub_collector.batching import ByteBudget, Writer, never_gone
 from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
-from hubbub_collector.errors import NotDurable
+from hubbub_collector.errors import NotDurableError
 from hubbub_collector.http import SENDER, Exchange, Sender
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.permits import Issuer, Permits, TokenGate
@@ -254,7 +254,7 @@ class Intake:
         is_gone = never_gone if sender is None else sender.is_gone
         try:
             return await self._submit(writer, body, is_gone)
-        except NotDurable:
+        except NotDurableError:
             if is_gone():
                 raise HungUp from None
             raise self.not_stored() from None
@@ -384,7 +384,7 @@ class _PlainUpload:
             self._intake.count(200)
             self._exchange.answer(outcome_head(len(outcomes)), outcomes)
 
-    def refuse(self, error: NotDurable) -> None:
+    def refuse(self, error: NotDurableError) -> None:
         """Say that it was not stored, if anybody is there."""
         self._intake.let_go(self._size)
         if self._exchange.is_cut:

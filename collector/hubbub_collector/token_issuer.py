@@ -34,7 +34,7 @@ from starlette.routing import Route
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM
 from hubbub.tokens import REQUEST_BYTES, blind_sign, decode_requests, public_of
-from hubbub_collector.errors import CollectorError, PeriodOver, SettingsError
+from hubbub_collector.errors import CollectorError, PeriodOverError, SettingsError
 from hubbub_collector.metrics import IssuerCollector, IssuerMetrics
 from hubbub_collector.problems import PROBLEM, problem, refused
 
@@ -120,7 +120,7 @@ class Grants:
             request: SHA-256 of what it asks to be signed.
 
         Raises:
-            PeriodOver: If the record has let go of the grants of that period.
+            PeriodOverError: If the record has let go of the grants of that period.
             sqlite3.Error: If the file cannot be written.
         """
         try:
@@ -158,12 +158,12 @@ class Grants:
         """Refuse a period whose grants are gone: it is over for good.
 
         Raises:
-            PeriodOver: If it is.
+            PeriodOverError: If it is.
             sqlite3.Error: If the file cannot be read.
         """
         (swept,) = self._db.execute("SELECT period FROM swept").fetchone()
         if period <= swept:
-            raise PeriodOver(f"period must be later than {swept}, whose grants are gone, got {period}")
+            raise PeriodOverError(f"period must be later than {swept}, whose grants are gone, got {period}")
 
     @property
     def fault(self) -> str | None:
@@ -247,7 +247,7 @@ class _Issuer:
         found = {"grants": self._grants.fault, "credentials": self._credentials.fault}
         try:
             self._period()
-        except PeriodOver as error:
+        except PeriodOverError as error:
             found["clock"] = str(error)
         except sqlite3.Error as error:
             found["grants"] = type(error).__name__
@@ -257,11 +257,11 @@ class _Issuer:
         """Return the number of the period that it is.
 
         Raises:
-            PeriodOver: If the clock is not trusted, or names a period whose grants are gone.
+            PeriodOverError: If the clock is not trusted, or names a period whose grants are gone.
         """
         now_s = self._clock()
         if now_s is None:
-            raise PeriodOver(
+            raise PeriodOverError(
                 "the clock must not run ahead of the boot clock: set it right, or start this process again "
                 "if it is right now"
             )
@@ -305,7 +305,7 @@ class _Issuer:
             grant, signed = await asyncio.to_thread(self._sign, who, body, blinded)
         except WireError as error:
             return _problem(400, str(error))
-        except (sqlite3.Error, PeriodOver) as error:
+        except (sqlite3.Error, PeriodOverError) as error:
             return _not_given(error)
         self._metrics.grants[grant] += 1
         self._metrics.tokens += len(signed)
@@ -354,8 +354,8 @@ def create_issuer_app(
     )
 
 
-def _not_given(error: sqlite3.Error | PeriodOver) -> Response:
-    if isinstance(error, PeriodOver):
+def _not_given(error: sqlite3.Error | PeriodOverError) -> Response:
+    if isinstance(error, PeriodOverError):
         _LOG.error("no token is given: %s", error)
         return _problem(503, "the issuer's clock cannot be trusted; try again")
     _LOG.error("grants cannot be written: %s", type(error).__name__)

@@ -1,12 +1,12 @@
 """Every error the core raises, as one tree; all errors of all packages are an `AdvisedError`.
 
 HubbubError
-├── ParameterError   a parameter breaks a rule: also a ValueError
-│   └── SurveyError  the same, with the survey's file and key
+├── ParameterError               a parameter breaks a rule: also a ValueError
+│   └── SurveyError              the same, with the survey's file and key
 │       └── SurveyNotFoundError  there is no such file: also a FileNotFoundError
-├── WireError        bytes that are not what they claim to be: also a ValueError
-│   └── ListError    bytes that are no list of surveys, or none that a pinned key signed
-└── BudgetError      a reservation that does not exist or is already consumed
+├── WireError                    bytes that are not what they claim to be: also a ValueError
+│   └── ListError                bytes that are no list of surveys, or none that a pinned key signed
+└── BudgetError                  a reservation that does not exist or is already consumed
 
 Messages name the subject, the rule and the value; never a person's true value.
 """

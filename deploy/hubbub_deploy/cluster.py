@@ -16,7 +16,7 @@ import hubbub_collector
 from hubbub import Survey
 from hubbub.errors import HubbubError
 from hubbub.estimation import AlertRules
-from hubbub_aggregator import AggregatorError, LeaseLost, counting, runners
+from hubbub_aggregator import AggregatorError, LeaseLostError, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
@@ -287,7 +287,7 @@ def dashboard(
             with attempt():
                 pass
         except (AggregatorError, CollectorError, LogError) as error:
-            if not isinstance(error, LeaseLost):
+            if not isinstance(error, LeaseLostError):
                 raise DeployError(str(error)) from error
 
         PageServer(

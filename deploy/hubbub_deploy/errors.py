@@ -1,7 +1,7 @@
 """Errors of the command line and of what it starts.
 
 DeployError
-└── AlreadyRunning   another node owns the same files
+└── AlreadyRunningError  another node owns the same files
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ class DeployError(AdvisedError):
     """The command cannot go on; the message says why in one line."""
 
 
-class AlreadyRunning(DeployError):  # noqa: N818 - named for the state it reports
+class AlreadyRunningError(DeployError):
     """The error that another node holds the data directory."""

@@ -32,11 +32,11 @@ from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
 from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
 from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.announcement import announcement
-from hubbub_deploy.errors import AlreadyRunning, DeployError
+from hubbub_deploy.errors import AlreadyRunningError, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.supervise import is_full, run_supervised
-from hubbub_topic import BoundedLog, LogError, LogLocked, SqliteLog
+from hubbub_topic import BoundedLog, LogError, LogLockedError, SqliteLog
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
@@ -161,7 +161,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
     """Return the log, a worker that has counted all that it holds, and its view; closed again at the end.
 
     Raises:
-        AlreadyRunning: If another node has the files open.
+        AlreadyRunningError: If another node has the files open.
         DeployError: If a file cannot be used; the message says which and why.
     """
     folder = settings.data_dir
@@ -208,8 +208,8 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
             )
             while not worker.is_caught_up:
                 worker.step()
-        except LogLocked as error:
-            raise AlreadyRunning(f"{folder}: another node runs on these files ({error})") from error
+        except LogLockedError as error:
+            raise AlreadyRunningError(f"{folder}: another node runs on these files ({error})") from error
         except OSError as error:
             raise DeployError(f"{folder}: must be a folder to write in, got {error.strerror!r}") from error
         except (CollectorError, LogError, AggregatorError, ValueError) as error:
@@ -230,7 +230,7 @@ def serve(
             printed.
 
     Raises:
-        AlreadyRunning: If another node has the files open.
+        AlreadyRunningError: If another node has the files open.
         DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets an
             invariant violation.
     """

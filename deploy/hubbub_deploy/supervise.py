@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Protocol, TypeAlias
 
-from hubbub_aggregator import ArchiveFull, LeaseLost, PartitionMapGrown, StoreConflict, StoreError, last_words
+from hubbub_aggregator import (
+    ArchiveFullError,
+    LeaseLostError,
+    PartitionMapGrownError,
+    StoreConflictError,
+    StoreError,
+    last_words,
+)
 from hubbub_aggregator.release import timestamp
 from hubbub_aggregator.stores import has_no_room
 from hubbub_aggregator.web import LiveView
@@ -60,7 +67,7 @@ def run_supervised(
 
     Raises:
         AggregatorError: On an invariant violation that waiting does not heal.
-        ArchiveFull: If there was no room for so long, or
+        ArchiveFullError: If there was no room for so long, or
         StoreError: If Redis stayed away for longer than that, or
         LogError: the brokers did.
     """
@@ -70,13 +77,13 @@ def run_supervised(
             with attempt() as publisher:
                 waits, since_s, away_s, said = _waits(), None, None, ""
                 publisher.run(stop)
-        except (ArchiveFull, DeployError, LogError, StoreError, PartitionMapGrown) as error:
+        except (ArchiveFullError, DeployError, LogError, StoreError, PartitionMapGrownError) as error:
             if not (bears or passes)(error):
                 raise
             now_s = clock()
             since_s = now_s if since_s is None else since_s
             # Another dashboard may be at work for years.
-            is_second = isinstance(_cause(error), LeaseLost)
+            is_second = isinstance(_cause(error), LeaseLostError)
             away_s = None if is_second else now_s if away_s is None else away_s
             if away_s is not None and now_s - away_s > patience_s:
                 raise
@@ -94,18 +101,20 @@ def passes(error: Exception) -> bool:
     cause = _cause(error)
     # Every kind of StoreError but these two is an invariant violation in the numbers.
     return type(cause) in (
-        ArchiveFull,
+        ArchiveFullError,
         StoreError,
-        StoreConflict,
-        LeaseLost,
-        PartitionMapGrown,
+        StoreConflictError,
+        LeaseLostError,
+        PartitionMapGrownError,
     ) or isinstance(cause, LogError)
 
 
 def is_full(error: Exception) -> bool:
     """Return whether an error is of a disk without room."""
     cause = _cause(error)
-    return isinstance(cause, ArchiveFull) or (cause.__cause__ is not None and has_no_room(cause.__cause__))
+    return isinstance(cause, ArchiveFullError) or (
+        cause.__cause__ is not None and has_no_room(cause.__cause__)
+    )
 
 
 def _cause(error: Exception) -> BaseException:
@@ -119,11 +128,11 @@ def _words(error: Exception) -> str:
 def _why(error: Exception) -> str:
     """Return a word for anybody who looks at the page: no addresses."""
     cause = _cause(error)
-    if isinstance(cause, LeaseLost):
+    if isinstance(cause, LeaseLostError):
         return "another dashboard is at work"
-    if isinstance(cause, PartitionMapGrown):
+    if isinstance(cause, PartitionMapGrownError):
         return "the log has grown"
-    if isinstance(cause, ArchiveFull):
+    if isinstance(cause, ArchiveFullError):
         return "there is no room for releases"
     if cause.__cause__ is not None and has_no_room(cause.__cause__):
         return "there is no room for counts"

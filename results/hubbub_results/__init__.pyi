@@ -4,13 +4,13 @@ from hubbub_results.connection import (
     SurveyResults as SurveyResults,
 )
 from hubbub_results.errors import (
-    BadAnswer as BadAnswer,
-    MissingExtra as MissingExtra,
-    NotComparable as NotComparable,
-    NotFound as NotFound,
+    BadAnswerError as BadAnswerError,
+    MissingExtraError as MissingExtraError,
+    NotComparableError as NotComparableError,
+    NotFoundError as NotFoundError,
     ResultsError as ResultsError,
-    Unauthorized as Unauthorized,
-    Unreachable as Unreachable,
+    UnauthorizedError as UnauthorizedError,
+    UnreachableError as UnreachableError,
 )
 from hubbub_results.release import RoundResults as RoundResults
 from hubbub_results.tables import Comparison as Comparison, Table as Table

@@ -67,7 +67,7 @@ class ResultsConnection:
             name: Its digest, or its id for the newest version.
 
         Raises:
-            NotFound: If there is none.
+            NotFoundError: If there is none.
         """
         return SurveyResults(self._transport.get("surveys", name), self._transport)
 
@@ -119,7 +119,7 @@ class SurveyResults:
         """Return one round by its number, from 1; by default the newest release.
 
         Raises:
-            NotFound: If there is none.
+            NotFoundError: If there is none.
         """
         path = ("surveys", self.digest, "rounds")
         document = self._transport.get(*path, str(round))
@@ -134,7 +134,7 @@ class SurveyResults:
         mostly there is none.
 
         Raises:
-            NotFound: If there is no such round.
+            NotFoundError: If there is no such round.
         """
         found = self._transport.get("surveys", self.digest, "rounds", str(round), "recounts")
         return list(found["recounts"])
@@ -152,7 +152,7 @@ class SurveyResults:
             kind: Values, categories, or the mean.
 
         Raises:
-            NotFound: If there is no such cell.
+            NotFoundError: If there is no such cell.
         """
         found = self.table().where(kind=kind, view="raw")
         if labels is None:
@@ -182,8 +182,8 @@ class SurveyResults:
             earlier: The survey of the earlier round, if it is another one that reads the same attributes.
 
         Raises:
-            NotFound: If there is no such round.
-            NotComparable: If the difference would mean nothing, such as where one has no estimates.
+            NotFoundError: If there is no such round.
+            NotComparableError: If the difference would mean nothing, such as where one has no estimates.
         """
         origin = {} if earlier is None else {"from": earlier.digest}
         document = self._transport.get("surveys", self.digest, "change", before=before, after=after, **origin)

@@ -1,12 +1,12 @@
 """Every error that the reader raises, as one tree.
 
 ResultsError
-├── Unreachable      no answer came: the address, the network or the server
-├── Unauthorized     the server wants a token, or another one
-├── NotFound         there is no such survey, round or cell
-├── NotComparable    two rounds ask different questions
-├── MissingExtra     pandas or matplotlib is not installed
-└── BadAnswer        the answer is not one of this API, or the server failed
+├── UnreachableError    no answer came: the address, the network or the server
+├── UnauthorizedError   the server wants a token, or another one
+├── NotFoundError       there is no such survey, round or cell
+├── NotComparableError  two rounds ask different questions
+├── MissingExtraError   pandas or matplotlib is not installed
+└── BadAnswerError      the answer is not one of this API, or the server failed
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ class ResultsError(AdvisedError):
     """An error of the reader of results."""
 
 
-class Unreachable(ResultsError):  # noqa: N818 - names the finding
+class UnreachableError(ResultsError):
     """The server gave no answer."""
 
     advice = "retry"
 
 
-class Unauthorized(ResultsError):  # noqa: N818 - HTTP's word
+class UnauthorizedError(ResultsError):
     """The server wants a token, or another one."""
 
 
-class NotFound(ResultsError):  # noqa: N818 - HTTP's word
+class NotFoundError(ResultsError):
     """The survey, round or cell does not exist."""
 
 
-class NotComparable(ResultsError):  # noqa: N818 - names the finding
+class NotComparableError(ResultsError):
     """Two rounds ask different questions."""
 
 
-class MissingExtra(ResultsError):  # noqa: N818 - names the finding
+class MissingExtraError(ResultsError):
     """A package that this call needs is not installed."""
 
 
-class BadAnswer(ResultsError):  # noqa: N818 - names the finding
+class BadAnswerError(ResultsError):
     """The answer is not one of this API."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from hubbub_results.errors import NotFound
+from hubbub_results.errors import NotFoundError
 from hubbub_results.extras import needed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Comparison:
         """Return a frame of pandas.
 
         Raises:
-            MissingExtra: If pandas is not installed.
+            MissingExtraError: If pandas is not installed.
         """
         return Table(self.rows).frame()
 
@@ -44,7 +44,7 @@ class Comparison:
             axes: Axes of matplotlib to draw on; new ones if absent.
 
         Raises:
-            MissingExtra: If matplotlib is not installed.
+            MissingExtraError: If matplotlib is not installed.
         """
         from hubbub_results import plots  # noqa: PLC0415 - a plot costs a second to load
 
@@ -115,21 +115,21 @@ class Table:
         """Return the rows of a kind, view, label and round, each where it is given.
 
         Raises:
-            NotFound: If there is none.
+            NotFoundError: If there is none.
         """
         given = {"kind": kind, "view": view, "label": label, "round": round}
         wanted = {name: value for name, value in given.items() if value is not None}
         rows = [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
         if not rows:
             said = ", ".join(f"{name} {value!r}" for name, value in wanted.items())
-            raise NotFound(f"rows must be some of {self.title or 'this table'}, got none with {said}")
+            raise NotFoundError(f"rows must be some of {self.title or 'this table'}, got none with {said}")
         return Table(rows, self.title)
 
     def frame(self) -> DataFrame:
         """Return a frame of pandas: numbers as floats, start and end as times in UTC.
 
         Raises:
-            MissingExtra: If pandas is not installed.
+            MissingExtraError: If pandas is not installed.
         """
         pandas = needed("pandas")
         frame = pandas.DataFrame(list(self.rows))
@@ -149,7 +149,7 @@ class Table:
             axes: Axes of matplotlib to draw on; new ones if absent.
 
         Raises:
-            MissingExtra: If matplotlib is not installed.
+            MissingExtraError: If matplotlib is not installed.
         """
         from hubbub_results import plots  # noqa: PLC0415 - a plot costs a second to load
 

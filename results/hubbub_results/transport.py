@@ -11,7 +11,13 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import urllib3
 
-from hubbub_results.errors import BadAnswer, NotComparable, NotFound, Unauthorized, Unreachable
+from hubbub_results.errors import (
+    BadAnswerError,
+    NotComparableError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
 
 PlainHttp: TypeAlias = Literal["local", "anywhere"]
 """Machines to which a token may go by http:// and not https://: this one, or, if it is asked for, any."""
@@ -71,7 +77,7 @@ class ResultsTransport:
         try:
             return [json.loads(line) for line in self._body(address).splitlines()]
         except ValueError as error:
-            raise BadAnswer(f"{address} must answer with JSON lines, got other bytes") from error
+            raise BadAnswerError(f"{address} must answer with JSON lines, got other bytes") from error
 
     def pages(self, key: str, *parts: str) -> Iterator[dict[str, Any]]:
         """Yield the entries of a list, page by page; arguments and errors as those of `get`."""
@@ -89,14 +95,14 @@ class ResultsTransport:
         """Return the address of the next page: on the same server, which alone may see the token."""
         found = urljoin(address, given)
         if not found.startswith(self._base):
-            raise BadAnswer(f"{address} must name a next page below {self._base}, got {found!r:.80}")
+            raise BadAnswerError(f"{address} must name a next page below {self._base}, got {found!r:.80}")
         return found
 
     def _decoded(self, address: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = json.loads(self._body(address))
         except ValueError as error:
-            raise BadAnswer(f"{address} must answer with JSON, got other bytes") from error
+            raise BadAnswerError(f"{address} must answer with JSON, got other bytes") from error
         return found
 
     def _body(self, address: str) -> bytes:
@@ -105,7 +111,7 @@ class ResultsTransport:
         try:
             answer = self._pool.request("GET", address, headers=headers)
         except urllib3.exceptions.HTTPError as error:
-            raise Unreachable(f"{address} must answer, got {_why(error)}") from error
+            raise UnreachableError(f"{address} must answer, got {_why(error)}") from error
         if answer.status == 304 and kept is not None:
             self._kept.move_to_end(address)
             return kept[1]
@@ -151,11 +157,11 @@ def _error(address: str, answer: urllib3.BaseHTTPResponse) -> Exception:
     try:
         said = str(answer.json()["detail"])
     except (ValueError, KeyError, TypeError):
-        return BadAnswer(f"{address} must be one of Hubbub's read API, got status {answer.status}")
+        return BadAnswerError(f"{address} must be one of Hubbub's read API, got status {answer.status}")
     if answer.status == 401:
-        return Unauthorized(f"{address}: {said}; give connect(url, token=...)")
+        return UnauthorizedError(f"{address}: {said}; give connect(url, token=...)")
     if answer.status == 404:
-        return NotFound(said)
+        return NotFoundError(said)
     if answer.status == 409:
-        return NotComparable(said)
-    return BadAnswer(f"{address} must answer 200, got {answer.status}: {said}")
+        return NotComparableError(said)
+    return BadAnswerError(f"{address} must answer 200, got {answer.status}: {said}")

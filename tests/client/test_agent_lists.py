@@ -24,7 +24,7 @@ from surveys import LABELS, START_S
 from hubbub import Survey
 from hubbub.survey.signed_list import SurveyList, public_text
 from hubbub.wire.report import encode_surveys
-from hubbub_client import Agent, ClientError, LedgerForeign, ListRefused
+from hubbub_client import Agent, ClientError, LedgerForeignError, ListRefusedError
 from hubbub_client.upload.transport import Response
 
 KEY, NEXT, STRANGER = (Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32) for i in (1, 2, 3))
@@ -61,7 +61,7 @@ def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
 
 
 def refused(agent: Agent, data: bytes) -> str:
-    with pytest.raises(ListRefused) as caught:
+    with pytest.raises(ListRefusedError) as caught:
         agent.read_surveys(data)
     return caught.value.reason
 
@@ -354,7 +354,7 @@ def test_a_copy_from_before_a_tombstone_counts_as_set_back(open_agent, tmp_path:
     agent.close()
     open_agent(counter=counter).close()
     (tmp_path / "ledger.db").write_bytes(before)
-    with pytest.raises(LedgerForeign, match="older copy"):
+    with pytest.raises(LedgerForeignError, match="older copy"):
         open_agent(counter=counter)
 
 

@@ -19,7 +19,7 @@ from devices import (
 )
 from surveys import LABELS, START_S, VISITS
 
-from hubbub_client import Agent, AttributeRefused, LedgerCorrupt
+from hubbub_client import Agent, AttributeRefusedError, LedgerCorruptError
 from hubbub_client.agent.encoded_value import pack_encoded
 from hubbub_client.surveys.schedule import MEMOISED
 
@@ -127,7 +127,7 @@ def test_a_changed_sum_of_what_was_closed_is_noticed(open_agent, tmp_path) -> No
     db.execute("DROP TRIGGER account_never_falls")
     db.execute("UPDATE device SET closed_loss = 0, closed_committed = 0")
     db.close()
-    with pytest.raises(LedgerCorrupt, match="transcript"):
+    with pytest.raises(LedgerCorruptError, match="transcript"):
         open_agent()
 
 
@@ -159,7 +159,7 @@ def test_a_correction_that_does_not_fit_changes_nothing(open_agent, clock) -> No
     before = agent.status()
     assert agent.correct("visits", 12).reason == "over_budget"
     assert agent.status() == before
-    with pytest.raises(AttributeRefused, match="pinned"):
+    with pytest.raises(AttributeRefusedError, match="pinned"):
         agent.set("visits", 12)
     clock.now_s += DAY_S
     assert len(agent.answer()) == 2
@@ -173,7 +173,7 @@ def test_a_correction_to_the_same_value_or_before_any_answer_costs_nothing(open_
     agent.answer()
     assert agent.correct("visits", 3).status == "unchanged"
     assert agent.status().committed <= committed
-    with pytest.raises(AttributeRefused, match="evolving"):
+    with pytest.raises(AttributeRefusedError, match="evolving"):
         agent.correct("health", "good")
 
 

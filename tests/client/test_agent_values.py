@@ -8,7 +8,7 @@ from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, opene
 from surveys import DISEASES, START_S
 
 from hubbub.survey.survey import Survey
-from hubbub_client import AttributeRefused
+from hubbub_client import AttributeRefusedError
 from hubbub_client.agent.encoded_value import unpack_encoded
 
 DISEASES_SURVEY = Survey.parse(DISEASES)
@@ -52,7 +52,7 @@ def test_what_is_outside_the_domain_is_answered_and_pinned_as_missing(
     assert agent.enrol(VISITS_SURVEY).accepted
     assert len(agent.answer()) == 1
     assert given == [VISITS_SURVEY.missing_input]
-    with pytest.raises(AttributeRefused) as refused:
+    with pytest.raises(AttributeRefusedError) as refused:
         agent.set("visits", 3)
     assert "3" not in str(refused.value)
     agent.set("visits", None)  # the same as what is pinned

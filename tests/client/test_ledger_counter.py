@@ -7,7 +7,7 @@ import pytest
 from devices import DAY_S, HEALTH_SURVEY, Clock, Collector, opener
 from surveys import START_S
 
-from hubbub_client import Agent, LedgerError, LedgerForeign
+from hubbub_client import Agent, LedgerError, LedgerForeignError
 
 
 class Keychain:
@@ -93,9 +93,9 @@ def test_an_older_copy_on_the_same_device_is_refused(open_agent, tmp_path, verb)
     assert agent.enrol(HEALTH_SURVEY) if verb == "enrol" else getattr(agent, verb)() != ()
     agent.close()
     restore(tmp_path, kept)
-    with pytest.raises(LedgerForeign, match="older copy"):
+    with pytest.raises(LedgerForeignError, match="older copy"):
         open_agent(counter=keychain)
-    with pytest.raises(LedgerForeign, match="got none"):
+    with pytest.raises(LedgerForeignError, match="got none"):
         open_agent()
 
 
@@ -104,7 +104,7 @@ def test_a_reinstall_is_refused_where_the_counter_outlives_it(open_agent, tmp_pa
     enrolled(open_agent, keychain).close()
     for file in tmp_path.iterdir():
         file.unlink()
-    with pytest.raises(LedgerForeign, match="there was another"):
+    with pytest.raises(LedgerForeignError, match="there was another"):
         open_agent(counter=keychain)
 
 
@@ -112,7 +112,7 @@ def test_a_counter_that_was_lost_opens_nothing(open_agent) -> None:
     agent = enrolled(open_agent, Keychain())
     agent.answer()
     agent.close()
-    with pytest.raises(LedgerForeign, match="another one"):
+    with pytest.raises(LedgerForeignError, match="another one"):
         open_agent(counter=Keychain())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub_client.errors import LedgerCorrupt, LedgerError, LedgerForeign, LedgerMissing
+from hubbub_client.errors import LedgerCorruptError, LedgerError, LedgerForeignError, LedgerMissingError
 from hubbub_client.ledger.ledger import Ledger
 
 KEY = b"k" * 32
@@ -21,7 +21,7 @@ def test_a_deleted_ledger_is_not_made_anew_beside_its_mark(path: Path) -> None:
     Ledger(path, budget=1.0).close()
     path.unlink()
     for _ in range(2):
-        with pytest.raises(LedgerMissing, match="its budget is not renewed"):
+        with pytest.raises(LedgerMissingError, match="its budget is not renewed"):
             Ledger(path, budget=1.0)
     assert not path.exists()
 
@@ -32,7 +32,7 @@ def test_a_ledger_made_elsewhere_does_not_stand_in_for_the_one_made_here(path: P
     fresh.mkdir()
     Ledger(fresh / "ledger.db", budget=1.0).close()
     shutil.copy(fresh / "ledger.db", path)
-    with pytest.raises(LedgerForeign, match="not the one that was made here"):
+    with pytest.raises(LedgerForeignError, match="not the one that was made here"):
         Ledger(path, budget=1.0)
 
 
@@ -40,7 +40,7 @@ def test_a_ledger_made_elsewhere_does_not_stand_in_for_the_one_made_here(path: P
 def test_a_mark_that_says_something_else_is_not_believed(path: Path, content: bytes) -> None:
     Ledger(path, budget=1.0).close()
     path.with_name("ledger.db.mark").write_bytes(content)
-    with pytest.raises(LedgerForeign):
+    with pytest.raises(LedgerForeignError):
         Ledger(path, budget=1.0)
 
 
@@ -50,12 +50,12 @@ def test_a_mark_that_was_lost_is_made_again(path: Path) -> None:
     path.with_name("ledger.db.mark").unlink()
     Ledger(path, budget=1.0).close()
     path.unlink()
-    with pytest.raises(LedgerMissing):
+    with pytest.raises(LedgerMissingError):
         Ledger(path, budget=1.0)
 
 
 def test_opening_what_exists_makes_nothing(path: Path) -> None:
-    with pytest.raises(LedgerMissing, match="does not exist"):
+    with pytest.raises(LedgerMissingError, match="does not exist"):
         Ledger(path, budget=None)
     assert list(path.parent.iterdir()) == []
     Ledger(path, budget=2.5).close()
@@ -68,7 +68,7 @@ def test_a_ledger_bound_to_a_device_key_opens_with_that_key_only(path: Path) -> 
     Ledger(path, budget=1.0, device_key=KEY).close()
     Ledger(path, budget=1.0, device_key=KEY).close()
     for other in (None, b"K" * 32):
-        with pytest.raises(LedgerForeign, match="belongs to a device with"):
+        with pytest.raises(LedgerForeignError, match="belongs to a device with"):
             Ledger(path, budget=1.0, device_key=other)
 
 
@@ -79,14 +79,14 @@ def test_a_ledger_restored_on_another_device_is_refused(path: Path, tmp_path: Pa
     other.mkdir()
     for name in ("ledger.db", "ledger.db.mark"):
         shutil.copy(path.with_name(name), other / name)
-    with pytest.raises(LedgerForeign):
+    with pytest.raises(LedgerForeignError):
         Ledger(other / "ledger.db", budget=1.0, device_key=b"o" * 32)
 
 
 def test_a_ledger_without_a_key_is_bound_by_the_first_that_is_given(path: Path) -> None:
     Ledger(path, budget=1.0).close()
     Ledger(path, budget=1.0, device_key=KEY).close()
-    with pytest.raises(LedgerForeign):
+    with pytest.raises(LedgerForeignError):
         Ledger(path, budget=1.0)
 
 
@@ -109,10 +109,10 @@ def test_what_is_no_file_is_no_ledger(path: Path) -> None:
 def test_an_emptied_ledger_is_refused_with_its_mark_and_without(path: Path) -> None:
     Ledger(path, budget=1.0).close()
     path.write_bytes(b"")
-    with pytest.raises(LedgerCorrupt):
+    with pytest.raises(LedgerCorruptError):
         Ledger(path, budget=1.0)
     path.with_name("ledger.db.mark").unlink()
-    with pytest.raises(LedgerCorrupt):
+    with pytest.raises(LedgerCorruptError):
         Ledger(path, budget=1.0)
 
 

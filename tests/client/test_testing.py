@@ -10,7 +10,7 @@ from surveys import small
 from hubbub import wire
 from hubbub.errors import ParameterError
 from hubbub.survey import Survey
-from hubbub_client import Agent, AttributeRefused, Limits, Policy
+from hubbub_client import Agent, AttributeRefusedError, Limits, Policy
 from hubbub_client.testing import FakeClock, FakeCollector, rehearse
 
 TEXT = small(
@@ -115,9 +115,9 @@ def test_a_rehearsal_says_why_a_survey_is_refused(survey: Survey) -> None:
 
 
 def test_a_rehearsal_is_strict(survey: Survey) -> None:
-    with pytest.raises(AttributeRefused, match="3 labels"):
+    with pytest.raises(AttributeRefusedError, match="3 labels"):
         rehearse(survey, {"hours": "lots"})
-    with pytest.raises(AttributeRefused, match="'minutes' must be registered first"):
+    with pytest.raises(AttributeRefusedError, match="'minutes' must be registered first"):
         rehearse(survey, {"minutes": 3})
     with pytest.raises(ParameterError, match="rounds must be at least 1, got 0"):
         rehearse(survey, rounds=0)

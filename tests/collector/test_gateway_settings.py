@@ -41,7 +41,7 @@ def test_the_public_names_are_these() -> None:
         "Grants",
         "Issuer",
         "IssuerSettings",
-        "NotDurable",
+        "NotDurableError",
         "Permits",
         "SettingsError",
         "boot_s",

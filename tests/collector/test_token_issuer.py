@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub_collector.errors import PeriodOver
+from hubbub_collector.errors import PeriodOverError
 from hubbub_collector.token_issuer import Grants
 
 
@@ -35,10 +35,10 @@ def test_a_clock_that_was_ahead_once_grants_nobody_twice(grants: Grants) -> None
 def test_a_period_whose_grants_are_gone_is_over(grants: Grants, tmp_path: Path) -> None:
     for period in (7, 8, 9):
         assert grants.grant(period, b"a", b"first") == "new"
-    with pytest.raises(PeriodOver, match="period must be later than 7"):
+    with pytest.raises(PeriodOverError, match="period must be later than 7"):
         grants.grant(7, b"a", b"second")
     # Read from the file, not remembered: and in that of an earlier version every row below the last but one.
-    with closing(Grants(tmp_path / "grants.sqlite")) as again, pytest.raises(PeriodOver):
+    with closing(Grants(tmp_path / "grants.sqlite")) as again, pytest.raises(PeriodOverError):
         again.grant(7, b"b", b"first")
     assert grants.grant(8, b"a", b"second") == "used"
 
@@ -48,7 +48,7 @@ def test_a_file_of_an_earlier_version_has_lost_all_but_its_last_two_periods(tmp_
         assert grants.grant(9, b"a", b"first") == "new"
         grants._db.execute("DROP TABLE swept")
     with closing(Grants(tmp_path / "grants.sqlite")) as grants:
-        with pytest.raises(PeriodOver, match="period must be later than 7"):
+        with pytest.raises(PeriodOverError, match="period must be later than 7"):
             grants.grant(7, b"a", b"first")
         assert grants.grant(8, b"a", b"first") == "new"
 
@@ -63,7 +63,7 @@ def test_no_period_is_granted_twice_to_a_device(asked: list[tuple[int, bytes, bo
             if restart:
                 grants.close()
                 grants = Grants(path)
-            with suppress(PeriodOver):
+            with suppress(PeriodOverError):
                 found[period, who] += grants.grant(period, who, secrets.token_bytes(32)) == "new"
         grants.close()
     assert max(found.values(), default=0) <= 1

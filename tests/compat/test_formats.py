@@ -28,7 +28,7 @@ from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.stores.store import Store
 from hubbub_aggregator.web.view import LiveView
-from hubbub_client import ListRefused
+from hubbub_client import ListRefusedError
 from hubbub_client.upload.transport import Response
 from hubbub_topic import SqliteLog
 
@@ -177,7 +177,7 @@ def test_signed_lists_open_and_are_signed_to_the_same_bytes(folder):
     collector = Collector()
     with write.agent(folder, Clock(START_S + DAY_S + 20), collector) as device:
         collector.surveys = Response(200, stored[0])
-        with pytest.raises(ListRefused):  # the ledger has seen the second
+        with pytest.raises(ListRefusedError):  # the ledger has seen the second
             device.fetch_surveys()
         collector.surveys = Response(200, stored[1])
         assert [survey.digest for survey in device.fetch_surveys()] == [s.digest for s in surveys[:3]]

@@ -10,7 +10,7 @@ GOOD = {
     "class": ["A device that takes signed lists.", "The error that a lease is lost."],
     "function": [
         "Return the digest of a survey.",
-        "Raise LedgerLocked in a fork.",
+        "Raise LedgerLockedError in a fork.",
         "Return f, f' (eq. 4 of Pan).",
     ],
     "property": ["The number of inputs.", "K, how many inputs there are."],

@@ -162,8 +162,23 @@ def test_an_error_comes_whole_out_of_another_process(text: str) -> None:
 
 # Errors after which the same call may succeed as it stands.
 RETRIED = {
-    *("TransportError", "LedgerLocked", "Unreachable", "LogError", "LogLocked", "PeriodOver", "NotDurable"),
-    *("PartitionMapGrown", "Superseded", "ClockDoubt", "StoreConflict", "LeaseLost", "ArchiveFull"),
+    *(
+        "TransportError",
+        "LedgerLockedError",
+        "UnreachableError",
+        "LogError",
+        "LogLockedError",
+        "PeriodOverError",
+        "NotDurableError",
+    ),
+    *(
+        "PartitionMapGrownError",
+        "SupersededError",
+        "ClockDoubtError",
+        "StoreConflictError",
+        "LeaseLostError",
+        "ArchiveFullError",
+    ),
 }
 PACKAGES = [
     f"hubbub_{name}" for name in ["client", "topic", "collector", "aggregator", "deploy", "results", "lab"]

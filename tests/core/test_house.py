@@ -22,13 +22,13 @@ MOST_LINES = {
     "core": 24_480,
     "authoring": 7_990,
     "lab": 8_170,
-    "client": 6_710,
+    "client": 6_720,
     "client/web": 3_620,
     "collector": 3_980,
     "topic": 2_240,
     "aggregator": 15_180,
-    "results": 870,
-    "deploy": 9_620,
+    "results": 880,
+    "deploy": 9_640,
     "bench": 16_440,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from hubbub_aggregator import ArchiveError, Unappliable
+from hubbub_aggregator import ArchiveError, UnappliableError
 from hubbub_aggregator.release import METHOD
 from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
@@ -40,7 +40,7 @@ def announced() -> Iterator[list[str]]:
     ("error", "words", "is_traced"),
     [
         (ArithmeticError("three is not four"), "ArithmeticError: three is not four", True),
-        (Unappliable("offset 4"), "Unappliable: offset 4", True),
+        (UnappliableError("offset 4"), "UnappliableError: offset 4", True),
         (
             ArchiveError("start with the folder\nthat has it"),
             "ArchiveError: start with the folder that has it",

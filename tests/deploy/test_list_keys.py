@@ -21,7 +21,7 @@ from hubbub.survey.signed_list import (
     public_text,
 )
 from hubbub.wire import packing
-from hubbub_client import Agent, ClientError, ListRefused
+from hubbub_client import Agent, ClientError, ListRefusedError
 from hubbub_deploy.cli import main
 
 P = 2**255 - 19
@@ -110,12 +110,12 @@ def test_a_list_that_is_issued_in_centuries_is_not_taken_until_then(tmp_path: Pa
     with opener(tmp_path, clock, Collector()) as make:
         agent = make(survey_key=public_text(KEY))
         ahead = signed(1_000 + 300 * MAX_LIFE_S, 1_001 + 300 * MAX_LIFE_S)
-        with pytest.raises(ListRefused) as caught:
+        with pytest.raises(ListRefusedError) as caught:
             agent.read_surveys(ahead)
         assert caught.value.reason == "clock_not_trusted"
         # A clock that is a day behind a list of a whole year is no fault of the list.
         assert agent.read_surveys(signed(1_000 + DAY_S, 1_000 + DAY_S + MAX_LIFE_S)) == ()
-        with pytest.raises(ListRefused) as caught:
+        with pytest.raises(ListRefusedError) as caught:
             agent.read_surveys(signed(1_001 + DAY_S, 1_001 + DAY_S + MAX_LIFE_S, sequence=2))
         assert caught.value.reason == "clock_not_trusted"
         clock.now_s = 1_001.0

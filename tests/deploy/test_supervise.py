@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 
 from hubbub_aggregator.errors import (
-    Ahead,
+    AheadError,
     ArchiveError,
-    ArchiveFull,
-    CorruptStore,
-    Diverged,
-    ForeignStore,
-    LeaseLost,
-    PartitionMapGrown,
-    StoreConflict,
+    ArchiveFullError,
+    CorruptStoreError,
+    DivergedError,
+    ForeignStoreError,
+    LeaseLostError,
+    PartitionMapGrownError,
+    StoreConflictError,
     StoreError,
 )
 from hubbub_aggregator.web.view import LiveView
@@ -37,13 +37,16 @@ def wrapped(cause: Exception) -> DeployError:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        *((kind("x"), True) for kind in (StoreError, StoreConflict, LeaseLost, PartitionMapGrown, LogError)),
-        (ArchiveFull("x"), True),
+        *(
+            (kind("x"), True)
+            for kind in (StoreError, StoreConflictError, LeaseLostError, PartitionMapGrownError, LogError)
+        ),
+        (ArchiveFullError("x"), True),
         (ArchiveError("x"), False),
-        *((kind("x"), False) for kind in (CorruptStore, ForeignStore, Ahead)),
+        *((kind("x"), False) for kind in (CorruptStoreError, ForeignStoreError, AheadError)),
         (wrapped(StoreError("x")), True),
         (wrapped(LogError("x")), True),
-        (wrapped(ForeignStore("x")), False),
+        (wrapped(ForeignStoreError("x")), False),
         (DeployError("x"), False),
     ],
 )
@@ -90,7 +93,7 @@ def test_page_says_since_when_it_stands_still_until_it_does_not(monkeypatch: pyt
 def test_what_stays_away_too_long_ends_it_and_another_dashboard_does_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World(*[LeaseLost("x")] * 20, None, monkeypatch=monkeypatch)
+    world = World(*[LeaseLostError("x")] * 20, None, monkeypatch=monkeypatch)
     world.watch()
     assert world.shown[-2] == {"since": "1970-01-01T00:01:40Z", "why": "another dashboard is at work"}
     world = World(*[StoreError("away")] * 20, monkeypatch=monkeypatch)
@@ -99,7 +102,7 @@ def test_what_stays_away_too_long_ends_it_and_another_dashboard_does_not(
     assert len(world.plan) == 15  # 300 s of patience, 100 s an attempt, counted from the first
 
 
-@pytest.mark.parametrize("doubt", [Diverged, ArchiveError, CorruptStore])
+@pytest.mark.parametrize("doubt", [DivergedError, ArchiveError, CorruptStoreError])
 def test_doubt_about_the_numbers_ends_it_at_once(
     doubt: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,13 +116,17 @@ def test_who_stands_by_says_so_once_and_has_all_its_patience_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = World(
-        *[LeaseLost("held")] * 5, PartitionMapGrown("more"), LogError("away"), None, monkeypatch=monkeypatch
+        *[LeaseLostError("held")] * 5,
+        PartitionMapGrownError("more"),
+        LogError("away"),
+        None,
+        monkeypatch=monkeypatch,
     )
     world.watch()
     said = capsys.readouterr().err
     assert said.splitlines() == [
-        "hubbub: LeaseLost: held; trying again",
-        "hubbub: PartitionMapGrown: more; trying again",
+        "hubbub: LeaseLostError: held; trying again",
+        "hubbub: PartitionMapGrownError: more; trying again",
         "hubbub: LogError: away; trying again",
     ]
     assert world.shown[-3] == {"since": "1970-01-01T00:01:40Z", "why": "the log has grown"}

@@ -16,7 +16,7 @@ from hubbub_aggregator.counting.dedup import IdTable
 from hubbub_aggregator.counting.issuers import merged
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey, RoundState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.errors import StoreConflict
+from hubbub_aggregator.errors import StoreConflictError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores.store import check
 
@@ -101,7 +101,7 @@ class MemoryStore:
     def save(self, partition: int, change: Change) -> None:
         state = self._states.setdefault(partition, PartitionState())
         if state.offset != change.previous:
-            raise StoreConflict(f"partition {partition}: {state.offset} is not {change.previous}")
+            raise StoreConflictError(f"partition {partition}: {state.offset} is not {change.previous}")
         for key, new in change.rounds.items():
             known = state.rounds.setdefault(key, RoundState())
             known.counts = (

@@ -15,7 +15,7 @@ from hubbub.wire.record import SealRecord, Voucher, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.skip_offsets import skip_lost
-from hubbub_aggregator.errors import StoreConflict
+from hubbub_aggregator.errors import StoreConflictError
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.stores.store import Store
 
@@ -109,13 +109,13 @@ class StoreContract:
         change = apply_many(state, enumerate([announcement(HEALTH), some(HEALTH, 0, 10)]))
         store = reopen()
         store.save(0, change)
-        with pytest.raises(StoreConflict):
+        with pytest.raises(StoreConflictError):
             store.save(0, change)
         state.commit(change)
         ahead = apply_many(state, [(2, some(HEALTH, 50, 10))])
         state.commit(ahead)
         further = apply_many(state, [(3, some(HEALTH, 90, 10))])
-        with pytest.raises(StoreConflict):
+        with pytest.raises(StoreConflictError):
             store.save(0, further)
         loaded = reopen().load(0)
         assert loaded.offset == 2
@@ -128,7 +128,7 @@ class StoreContract:
             reopen().save(1, change)
             state.commit(change)
             last, change = change, skip_lost(state, state.offset + 5, [HEALTH, VISITED], now_s=1_800_000_000)
-        with pytest.raises(StoreConflict):
+        with pytest.raises(StoreConflictError):
             reopen().save(1, last)
         loaded = reopen().load(1)
         assert loaded.lost == state.lost

@@ -13,7 +13,7 @@ import pytest
 from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, opener
 from surveys import START_S
 
-from hubbub_client import ClientError, LedgerLocked
+from hubbub_client import ClientError, LedgerLockedError
 from hubbub_client.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.integration
@@ -102,12 +102,12 @@ def test_a_damaged_ledger_is_refused_or_reads_as_it_was(tmp_path: Path) -> None:
 def test_two_processes_never_hold_one_ledger(tmp_path: Path) -> None:
     """Six processes want the ledger at once and again and again; each that gets it adds one attribute."""
     code = (
-        "import sys, time\nfrom hubbub_client.errors import LedgerLocked\n"
+        "import sys, time\nfrom hubbub_client.errors import LedgerLockedError\n"
         "from hubbub_client.ledger.ledger import Ledger\n"
         "won = 0\n"
         "while won < 5:\n"
         "    try: ledger = Ledger(sys.argv[1], budget=1.0)\n"
-        "    except LedgerLocked: time.sleep(0.002); continue\n"
+        "    except LedgerLockedError: time.sleep(0.002); continue\n"
         "    ledger.add_attribute(f'{sys.argv[2]}-{won}', b'spec'); ledger.close(); won += 1\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -122,6 +122,6 @@ def test_two_processes_never_hold_one_ledger(tmp_path: Path) -> None:
     assert [process.returncode for process in processes] == [0] * 6, errors
     ledger = Ledger(path, budget=1.0)
     assert len(ledger.attributes()) == 30
-    with pytest.raises(LedgerLocked):
+    with pytest.raises(LedgerLockedError):
         Ledger(path, budget=1.0)
     ledger.close()

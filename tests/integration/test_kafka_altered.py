@@ -161,7 +161,7 @@ def test_the_way_on_after_an_alter_counts_all_reports(place: tuple[str, str], tm
                 sleep(0.05)
             states = [store.load(partition) for partition in range(5)]
             store.close()
-        assert "PartitionMapGrown" in workers.said()
+        assert "PartitionMapGrownError" in workers.said()
         assert "KeyError" not in workers.said()
     truth = np.bincount([i % 5 for i in range(REPORTS)])
     for number, n in ((0, 2), (1, 1)):

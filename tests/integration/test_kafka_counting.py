@@ -341,7 +341,7 @@ def test_worker_whose_records_are_gone_ends_and_says_so(setting: Setting, kind: 
     _, worker = setting.workers[0]
     assert worker.wait(PATIENCE_S) == 1
     said = (setting.folder / "workers.txt").read_text()
-    assert "Lost: partition 1: offset 0 must come next, and the log begins at 5" in said
+    assert "LostError: partition 1: offset 0 must come next, and the log begins at 5" in said
     store = setting.store()
     assert store.offset(1) == 0
     store.close()
@@ -375,7 +375,7 @@ def test_crash_loop_ends_when_the_operator_gives_up_what_is_gone_and_the_release
     setting.wait_for(setting.sent())
     assert set(setting.ended) == {1}
     said = (setting.folder / "workers.txt").read_text()
-    assert said.count("Lost: partition 1: offset 0 must come next") == len(setting.ended)
+    assert said.count("LostError: partition 1: offset 0 must come next") == len(setting.ended)
     document = json.loads(setting.release(archive()))
     assert document["lost"] == [{"partition": 1, "from": 0, "until": 5}]
     # The survey's record was among them; its reports are known all the same. Every attempt has its verdict.
@@ -401,7 +401,7 @@ def test_worker_whose_topic_was_cut_ends_and_says_so(setting: Setting) -> None:
     setting.kill(0)
     _, worker = setting.workers[0]
     assert worker.wait(PATIENCE_S) == 1
-    assert "Ahead: partition 1: offset must be at most" in (setting.folder / "workers.txt").read_text()
+    assert "AheadError: partition 1: offset must be at most" in (setting.folder / "workers.txt").read_text()
     settings = ClusterSettings(kafka=setting.bootstrap, redis=setting.redis.url, topic=setting.topic)
     with pytest.raises(DeployError, match="it was cut, and only another namespace counts"):
         skip_lost(settings, 1, setting.log.end(1))

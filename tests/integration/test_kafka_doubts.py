@@ -70,7 +70,7 @@ def test_worker_ends_at_a_gap_resumes_from_the_store_and_drains_when_asked_to(tm
         assert log.end(0) == 43
         workers.start("faust")
         wait(lambda: len(workers.ended) == 1)
-        assert "Gap: partition 0: offset 22 must come next" in workers.said()
+        assert "GapError: partition 0: offset 22 must come next" in workers.said()
         assert store.offset(0) == 22
         # It has been started again by now, and would end again; it may run while the operator speaks.
         settings = ClusterSettings(kafka=kafka, redis=redis.url, topic=topic)

@@ -22,7 +22,7 @@ from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub.wire.record import NO_ROUND, SurveyRecord, encode_record
 from hubbub.wire.report import Report
-from hubbub_aggregator.errors import PartitionMapGrown
+from hubbub_aggregator.errors import PartitionMapGrownError
 from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
@@ -142,7 +142,7 @@ def test_rounds_in_flight_over_growth_are_counted_once(logs: list[GrowingLog], t
         assert again == {key: archive.get(key) for key in archive.rounds()}
         assert len(again) == 2
         archive.close()
-        assert "PartitionMapGrown: the log has 6 partitions, this worker knew 2" in workers.said()
+        assert "PartitionMapGrownError: the log has 6 partitions, this worker knew 2" in workers.said()
     assert [sorted(document["cut"]) for document in released] == [["0", "1"], ["2", "3", "4", "5"]]
     truth = np.bincount([one.symbol for one in early], minlength=5)
     for number in range(2):
@@ -201,7 +201,7 @@ def test_process_that_knows_less_than_the_log_ends_or_refuses(logs: list[Growing
         assert [span.partitions for span in layout.periods] == [2, 3]
         sleep(0.1)
         logs[0].end(0)
-        with pytest.raises(PartitionMapGrown, match="has 5 partitions, 2 are watched"):
+        with pytest.raises(PartitionMapGrownError, match="has 5 partitions, 2 are watched"):
             watcher.step()
         archive.close()
         store.close()

@@ -287,7 +287,7 @@ def test_worker_that_doubts_ends_the_node_and_the_next_start_goes_on(labels: Pat
             upload(port, survey, 40)
         assert process.wait(120) == 1
         said = process.stderr.read()
-        assert "StoreConflict" in said
+        assert "StoreConflictError" in said
         assert said.endswith("the log and the store are as they were\n")
     with contextlib.closing(sqlite3.connect(data / STORE_FILE)) as other, other:
         other.execute("UPDATE partition SET offset = offset - 1")

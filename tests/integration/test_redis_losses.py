@@ -19,7 +19,7 @@ from store_contract import HEALTH, VISITED
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import RoundKey
 from hubbub_aggregator.counting.skip_offsets import skip_lost
-from hubbub_aggregator.errors import AggregatorError, CorruptStore, StoreConflict, StoreError
+from hubbub_aggregator.errors import AggregatorError, CorruptStoreError, StoreConflictError, StoreError
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.publisher import Publisher
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -294,11 +294,11 @@ def test_keys_that_redis_evicts_after_its_policy_changed_give_no_false_release(
 def test_steps_that_go_together_with_their_number_end_who_wrote_them(
     server: RedisServer, db: redis.Redis
 ) -> None:
-    with pytest.raises(CorruptStore, match="what open rounds showed"):
+    with pytest.raises(CorruptStoreError, match="what open rounds showed"):
         played(server, db, "while all run", lambda: db.delete(STEPS, STEPS + b":kept"))
 
 
-@pytest.mark.parametrize(("is_all", "expected"), [(True, StoreConflict), (False, CorruptStore)])
+@pytest.mark.parametrize(("is_all", "expected"), [(True, StoreConflictError), (False, CorruptStoreError)])
 def test_redis_that_empties_before_steps_are_saved_is_told_from_one_that_lost_them(
     server: RedisServer,
     db: redis.Redis,
@@ -341,7 +341,7 @@ def test_redis_that_empties_and_is_counted_anew_is_told_from_one_that_lost_steps
         story.worker = story.start_worker()
         story.worker.process(0, story.log.read(0, 0, story.log.end(0)))
         story.go_on()
-        with pytest.raises(StoreConflict, match="came back older"):
+        with pytest.raises(StoreConflictError, match="came back older"):
             for _ in range(4):
                 story.watcher.step()
     finally:
@@ -373,7 +373,7 @@ def test_round_whose_integers_go_while_a_worker_runs_ends_it_before_it_writes(
         story.begin()
         db.delete(HEAD + b"round:" + HEALTH.digest.hex().encode() + b":1")
         before = db.hgetall(HEAD + b"head")
-        with pytest.raises(CorruptStore, match="is gone"):
+        with pytest.raises(CorruptStoreError, match="is gone"):
             story.go_on()
         assert db.hgetall(HEAD + b"head") == before
     finally:
@@ -402,7 +402,7 @@ def test_store_of_an_older_release_gets_its_totals_once_when_it_is_loaded(
         story.store().load(0)
         assert {name: db.hget(HEAD.decode() + "head", name) for name in TOTALS} == expected
         db.delete(HEAD + b"rounds")
-        with pytest.raises(CorruptStore):
+        with pytest.raises(CorruptStoreError):
             story.store().load_counts(0)
     finally:
         story.close()

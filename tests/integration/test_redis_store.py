@@ -24,7 +24,13 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, SurveyRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, LeaseLost, StoreConflict, StoreError
+from hubbub_aggregator.errors import (
+    CorruptStoreError,
+    ForeignStoreError,
+    LeaseLostError,
+    StoreConflictError,
+    StoreError,
+)
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.release.round_release import gather
 from hubbub_aggregator.stores.redis_store import RedisStore
@@ -143,7 +149,7 @@ def test_store_of_another_log_or_layout_is_refused(
     reopen: Callable[..., RedisStore], log: str, partitions: int
 ) -> None:
     fill(reopen(), HISTORY)
-    with pytest.raises(ForeignStore, match="must be the store of"):
+    with pytest.raises(ForeignStoreError, match="must be the store of"):
         reopen(log, partitions)
     assert reopen("another", namespace="elsewhere").load(0).offset == 0
 
@@ -153,9 +159,9 @@ def test_namespace_that_was_taken_over_meanwhile_is_not_written_to(
 ) -> None:
     mine, other = reopen(), reopen("another")
     fill(other, HISTORY)
-    with pytest.raises(ForeignStore):
+    with pytest.raises(ForeignStoreError):
         fill(mine, HISTORY)
-    with pytest.raises(ForeignStore):
+    with pytest.raises(ForeignStoreError):
         mine.load(0)
 
 
@@ -192,7 +198,7 @@ def test_save_that_failed_half_way_is_never_loaded(db: redis.Redis, reopen: Open
     db.set(ids, "no list")
     with pytest.raises(StoreError, match="WRONGTYPE"):
         store.save(0, change)
-    with pytest.raises(CorruptStore, match="half-way"):
+    with pytest.raises(CorruptStoreError, match="half-way"):
         reopen().load(0)
     with pytest.raises(StoreError, match="WRONGTYPE"):
         store.save(0, change)
@@ -211,7 +217,7 @@ def test_older_redis_is_a_conflict_and_then_a_place_to_resume(server: RedisServe
         db.flushall()
         for key, value in older.items():
             db.restore(key, 0, value)
-    with pytest.raises(StoreConflict):
+    with pytest.raises(StoreConflictError):
         store.save(0, apply_many(state, enumerate(HISTORY[2], start=state.offset)))
     assert reopen().load(0).offset == len(HISTORY[0])
 
@@ -219,7 +225,7 @@ def test_older_redis_is_a_conflict_and_then_a_place_to_resume(server: RedisServe
 def test_what_an_evicted_head_left_behind_is_noticed(db: redis.Redis, reopen: Opener) -> None:
     fill(reopen(), HISTORY)
     db.delete("{test:0}:head")
-    with pytest.raises(CorruptStore, match="no head"):
+    with pytest.raises(CorruptStoreError, match="no head"):
         reopen().load(0)
 
 
@@ -264,7 +270,7 @@ def test_store_that_contradicts_itself_is_refused(
     fill(reopen(), HISTORY)
     assert reopen().load(0).offset > 0
     damage(db)
-    with pytest.raises(CorruptStore):
+    with pytest.raises(CorruptStoreError):
         reopen().load(0)
 
 
@@ -325,7 +331,7 @@ def test_partition_that_is_written_all_the_time_can_be_read(reopen: Opener) -> N
 
 
 def test_partition_that_the_log_does_not_have_is_refused(reopen: Opener) -> None:
-    with pytest.raises(ForeignStore, match="partition"):
+    with pytest.raises(ForeignStoreError, match="partition"):
         reopen().load(2)
 
 
@@ -483,14 +489,14 @@ def test_one_at_a_time_holds_the_lease_and_saves_steps(db: redis.Redis, reopen: 
     one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
     one.save_gates(steps)
     for attempt in (other.hold_lease, lambda: other.save_gates(dict.fromkeys(steps))):  # type: ignore[attr-defined]
-        with pytest.raises(LeaseLost):
+        with pytest.raises(LeaseLostError):
             attempt()
     assert other.load_gates() == steps
     assert 0 < db.pttl("{test:steps}:log:lease") <= 10_000  # type: ignore[operator]  # always sync
     # The lease ran out, another one took it: what the first one still wants to save is refused.
     db.delete("{test:steps}:log:lease")
     other.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLostError):
         one.save_gates(dict.fromkeys(steps))
     other.close()  # type: ignore[attr-defined]  # a RedisStore
     one.hold_lease()  # type: ignore[attr-defined]  # a RedisStore
@@ -514,7 +520,7 @@ def test_steps_of_an_older_redis_are_read_anew_and_lost_ones_are_told_apart(
     one.save_gates(gates_of(3))
     for key, was in zip((steps, f"{steps}:kept"), older, strict=True):
         db.restore(key, 0, was, replace=True)
-    with pytest.raises(StoreConflict, match="steps must be 3, got 1: Redis came"):
+    with pytest.raises(StoreConflictError, match="steps must be 3, got 1: Redis came"):
         one.save_gates(dict.fromkeys(gates_of(2)))
     assert reopen().load_gates() == gates_of(1)
     assert db.hlen(steps) == 1  # nothing was written
@@ -522,23 +528,23 @@ def test_steps_of_an_older_redis_are_read_anew_and_lost_ones_are_told_apart(
     known = reopen()
     known.save_gates(gates_of(3))
     db.hdel(steps, HEALTH.digest + bytes(8))
-    with pytest.raises(CorruptStore, match="as many steps"):
+    with pytest.raises(CorruptStoreError, match="as many steps"):
         known.save_gates(gates_of(3))
-    with pytest.raises(CorruptStore, match="as many steps"):
+    with pytest.raises(CorruptStoreError, match="as many steps"):
         reopen().load_gates()
     db.delete(f"{steps}:kept")
-    with pytest.raises(CorruptStore, match="as many steps"):
+    with pytest.raises(CorruptStoreError, match="as many steps"):
         known.save_gates(gates_of(3))
     assert db.hlen(steps) == 2
     db.delete(steps)
-    with pytest.raises(CorruptStore, match="as many steps"):
+    with pytest.raises(CorruptStoreError, match="as many steps"):
         known.save_gates(gates_of(3))
     assert not db.exists(steps)
 
 
 def test_steps_that_are_none_are_refused(db: redis.Redis, reopen: Opener) -> None:
     db.hset("{test:steps}:log", HEALTH.digest + bytes(8), b"\x91\x01")
-    with pytest.raises(CorruptStore, match="steps"):
+    with pytest.raises(CorruptStoreError, match="steps"):
         reopen().load_gates()
 
 

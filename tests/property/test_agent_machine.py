@@ -26,7 +26,7 @@ from hubbub.survey.domain import Attribute
 from hubbub.survey.signed_list import SurveyList, public_text
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
-from hubbub_client import Agent, ListRefused
+from hubbub_client import Agent, ListRefusedError
 from hubbub_client.upload.transport import Response
 
 BUDGET = 4.05
@@ -352,7 +352,7 @@ class AgentMachine(RuleBasedStateMachine):
         def act() -> None:
             try:
                 taken = self.agent.read_surveys(found.data)
-            except ListRefused as error:
+            except ListRefusedError as error:
                 assert error.reason == reason
             else:
                 assert reason is None

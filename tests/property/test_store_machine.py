@@ -26,7 +26,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import StoreConflict
+from hubbub_aggregator.errors import StoreConflictError
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 
@@ -156,7 +156,7 @@ class StoreMachine(RuleBasedStateMachine):
         partition, change = self.last
         partition = (partition + elsewhere) % PARTITIONS
         if self.states[partition].offset != change.previous:
-            with pytest.raises(StoreConflict):
+            with pytest.raises(StoreConflictError):
                 self.store.save(partition, change)
             SEEN["conflicts"] += 1
 

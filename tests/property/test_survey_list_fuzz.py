@@ -19,7 +19,7 @@ from hubbub.survey.signed_list import (
     read_unverified,
 )
 from hubbub.wire import packing
-from hubbub_client import ListRefused
+from hubbub_client import ListRefusedError
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 PINNED = public_key(public_text(KEY))
@@ -85,7 +85,7 @@ def test_every_list_reads_as_it_was_written(sequence, issued_s, life_s, surveys,
 
 
 def test_a_device_takes_no_bytes_for_a_list_and_raises_nothing_else(tmp_path):
-    """Pinned or not: any bytes are a ListRefused or a list, and nothing that is refused cancels or enrols."""
+    """Pinned or not: any bytes are a ListRefusedError or a list; nothing refused cancels or enrols."""
     with opener(tmp_path, Clock(15.0), Collector()) as make:
         agent = make(survey_key=PINNED.hex())
         before = agent.status()
@@ -95,7 +95,7 @@ def test_a_device_takes_no_bytes_for_a_list_and_raises_nothing_else(tmp_path):
         def refused_by_the_device(data, sign):
             if sign:
                 data = packing.pack([MAGIC, data, KEY.sign(DOMAIN + data)])
-            with pytest.raises(ListRefused):
+            with pytest.raises(ListRefusedError):
                 agent.read_surveys(data)
             assert agent.status() == before
 
@@ -106,7 +106,7 @@ def test_a_device_takes_no_bytes_for_a_list_and_raises_nothing_else(tmp_path):
         @settings(max_examples=60, deadline=None)
         @given(st.binary(max_size=200) | plain.map(packing.pack))
         def read_without_a_key(data):
-            with contextlib.suppress(ListRefused):
+            with contextlib.suppress(ListRefusedError):
                 agent.read_surveys(data)
 
         read_without_a_key()

@@ -175,7 +175,7 @@ def test_a_change_may_reach_back_to_another_survey_of_the_same_attributes() -> N
         later = reader.survey("b")
         found = later.compare(1, 1, earlier=reader.survey("a"))
         assert found.document["before"] == {"digest": "a" * 32, "round": 1}
-        with pytest.raises(hubbub_results.NotComparable, match="same attributes, got c and a"):
+        with pytest.raises(hubbub_results.NotComparableError, match="same attributes, got c and a"):
             later.compare(1, 1, earlier=reader.survey("c"))
 
 
@@ -183,7 +183,7 @@ def test_rounds_that_cannot_be_compared_say_why() -> None:
     hidden = survey_of("visits", released(0), released(1, suppressed=True))
     with (
         served(ShownView(snapshot_of(hidden))) as (url, _),
-        pytest.raises(hubbub_results.NotComparable, match="too few devices"),
+        pytest.raises(hubbub_results.NotComparableError, match="too few devices"),
     ):
         connect(url).survey("visits").compare(1, 2)
 
@@ -192,7 +192,7 @@ def test_a_token_is_sent_from_the_call_or_the_environment(monkeypatch: pytest.Mo
     monkeypatch.delenv("HUBBUB_READ_TOKEN", raising=False)
     with served(view_of(), read_token=TOKEN) as (url, _):
         assert connect(url, token=TOKEN).surveys()[0].id == "visits"
-        with pytest.raises(hubbub_results.Unauthorized, match="give connect") as raised:
+        with pytest.raises(hubbub_results.UnauthorizedError, match="give connect") as raised:
             connect(url, token=TOKEN[::-1]).surveys()
         assert TOKEN[::-1] not in str(raised.value)
         monkeypatch.setenv("HUBBUB_READ_TOKEN", TOKEN)
@@ -203,10 +203,10 @@ def test_a_token_is_sent_from_the_call_or_the_environment(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("ask", "error", "said"),
     [
-        (lambda reader: reader.survey("none"), "NotFound", "survey must be the digest"),
-        (lambda reader: reader.survey("visits").release(9), "NotFound", "must be one from 1 to 4"),
-        (lambda reader: reader.survey("../../live"), "BadAnswer|NotFound", "must be"),
-        (lambda reader: reader.survey("visits").history(["x"]), "NotFound", "none with label 'x'"),
+        (lambda reader: reader.survey("none"), "NotFoundError", "survey must be the digest"),
+        (lambda reader: reader.survey("visits").release(9), "NotFoundError", "must be one from 1 to 4"),
+        (lambda reader: reader.survey("../../live"), "BadAnswerError|NotFoundError", "must be"),
+        (lambda reader: reader.survey("visits").history(["x"]), "NotFoundError", "none with label 'x'"),
     ],
 )
 def test_what_is_not_there_is_said(ask: Callable[[Any], object], error: str, said: str) -> None:
@@ -218,7 +218,9 @@ def test_what_is_not_there_is_said(ask: Callable[[Any], object], error: str, sai
 def test_no_server_and_no_address_are_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(hubbub_results.Unreachable, match=r"surveys must answer, got connection refused$"):
+    with pytest.raises(
+        hubbub_results.UnreachableError, match=r"surveys must answer, got connection refused$"
+    ):
         connect(f"http://127.0.0.1:{port}", timeout_s=1.0).surveys()
     for url in ("", "127.0.0.1:8780", "ftp://host", "http://"):
         with pytest.raises(ValueError, match="url must begin with http"):
@@ -270,7 +272,7 @@ def test_a_next_page_on_another_server_is_not_asked_for() -> None:
                 await send({"type": "http.response.body", "body": body})
 
             patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: leads_away)
-            with served(view) as (url, _), pytest.raises(hubbub_results.BadAnswer, match="next page"):
+            with served(view) as (url, _), pytest.raises(hubbub_results.BadAnswerError, match="next page"):
                 connect(url, token=WORD).surveys()
     assert asked == []
 
@@ -283,7 +285,10 @@ def test_another_server_is_no_hubbub() -> None:
     view = view_of()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: other)
-        with served(view) as (url, _), pytest.raises(hubbub_results.BadAnswer, match="must be one of Hubbub"):
+        with (
+            served(view) as (url, _),
+            pytest.raises(hubbub_results.BadAnswerError, match="must be one of Hubbub"),
+        ):
             connect(url).surveys()
 
 
@@ -363,5 +368,5 @@ def test_to_read_loads_no_pandas_no_matplotlib_and_nothing_of_the_server() -> No
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(hubbub_results.MissingExtra, match=r"pandas must be .*hubbub\[results\]"):
+    with pytest.raises(hubbub_results.MissingExtraError, match=r"pandas must be .*hubbub\[results\]"):
         hubbub_results.Table([]).frame()

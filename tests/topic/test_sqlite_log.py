@@ -13,7 +13,7 @@ import pytest
 from log_contract import LogContract, Opener
 
 from hubbub_topic import sqlite
-from hubbub_topic.errors import LogError, LogLocked, LogVersionError
+from hubbub_topic.errors import LogError, LogLockedError, LogVersionError
 from hubbub_topic.sqlite import SqliteLog
 
 
@@ -25,14 +25,14 @@ class TestSqliteLogKeepsTheContract(LogContract):
 
 def test_a_second_owner_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite"
-    with SqliteLog(path), pytest.raises(LogLocked, match="one owner"):
+    with SqliteLog(path), pytest.raises(LogLockedError, match="one owner"):
         SqliteLog(path)
     SqliteLog(path).close()
 
 
 def test_a_link_to_the_log_does_not_get_around_its_owner(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "log.sqlite")
-    with SqliteLog(tmp_path / "log.sqlite"), pytest.raises(LogLocked):
+    with SqliteLog(tmp_path / "log.sqlite"), pytest.raises(LogLockedError):
         SqliteLog(tmp_path / "link")
 
 
@@ -57,7 +57,7 @@ def test_kill_nine_loses_no_acknowledged_append_and_no_lock_stays_behind(tmp_pat
         ) as owner:
             assert owner.stdout is not None
             lines = [owner.stdout.readline() for _ in range(20)]
-            with pytest.raises(LogLocked):
+            with pytest.raises(LogLockedError):
                 SqliteLog(path, 2)
             owner.kill()
             lines += owner.stdout.read().splitlines()

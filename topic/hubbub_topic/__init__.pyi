@@ -1,7 +1,7 @@
 from hubbub_topic.bounded import BoundedLog as BoundedLog
 from hubbub_topic.errors import (
     LogError as LogError,
-    LogLocked as LogLocked,
+    LogLockedError as LogLockedError,
     LogVersionError as LogVersionError,
 )
 from hubbub_topic.log import Log as Log

@@ -1,7 +1,7 @@
 """Every error of the log, as one tree.
 
 LogError             the log could not do what was asked; what was to be appended may be there all the same
-├── LogLocked        another owner has the log open
+├── LogLockedError   another owner has the log open
 └── LogVersionError  the log was written by a newer release
 
 SQLite rolls an append that failed back, Kafka may keep some of it (see `Log.append`). The other two are
@@ -21,7 +21,7 @@ class LogError(AdvisedError):
     advice: ClassVar[Advice] = "retry"
 
 
-class LogLocked(LogError):  # noqa: N818  # a state that an operator meets, named as one
+class LogLockedError(LogError):
     """The log has another owner; one process at a time may have it open."""
 
 

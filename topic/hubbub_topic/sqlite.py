@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from hubbub.wire import PartitionMap
-from hubbub_topic.errors import LogError, LogLocked, LogVersionError
+from hubbub_topic.errors import LogError, LogLockedError, LogVersionError
 from hubbub_topic.rows import OFFSET_BITS, OFFSET_MASK, Cut, checksum, cut, positions
 
 SCHEMA_VERSION: Final = 2
@@ -60,7 +60,7 @@ class SqliteLog:
             opens an existing one, however many it has.
 
     Raises:
-        LogLocked: If another owner, in this process or another, has the log open.
+        LogLockedError: If another owner, in this process or another, has the log open.
         LogVersionError: If an older or a newer release wrote it.
         LogError: If the file is something else, has another number of partitions, or cannot be opened.
     """
@@ -374,7 +374,7 @@ def _own(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise LogLocked(
+        raise LogLockedError(
             f"log {path} must have one owner, but another process or thread has it open"
         ) from None
     except BaseException:

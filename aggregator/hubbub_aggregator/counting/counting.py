@@ -20,7 +20,7 @@ same names. Rounds outside the schedule are kept under NO_ROUND; reports of a di
 has announced make up `unknown`; records that do not decode, whole or in some segments, are `dead`, and so
 are seals of such digests beyond MOST_UNKNOWN_SEALS. All of these are counted and skipped, and the sound
 segments of a record count whatever lies beside them. An offset below the next expected one is a redelivery
-and dropped; one above it is a Gap.
+and dropped; one above it is a GapError.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from hubbub_aggregator.counting.partition import (
 )
 from hubbub_aggregator.counting.quotas import within_quota, within_quotas
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.errors import Gap
+from hubbub_aggregator.errors import GapError
 
 # So many bytes of records are counted as a group where nothing else says: what a group costs is then little.
 _GROUP_BYTES: Final = 1 << 20
@@ -77,7 +77,7 @@ def apply(state: PartitionState, offset: int, record: bytes) -> Change:
         record: Its bytes.
 
     Raises:
-        Gap: If the offset is past the next expected one.
+        GapError: If the offset is past the next expected one.
     """
     return apply_many(state, [(offset, record)])
 
@@ -97,7 +97,7 @@ def apply_many(
             is not stopped by one save; without it, behind the last.
 
     Raises:
-        Gap: If an offset is past the next expected one.
+        GapError: If an offset is past the next expected one.
     """
     draft = _Draft(state)
     offset = state.offset
@@ -105,7 +105,7 @@ def apply_many(
         if found < offset:
             continue
         if found > offset:
-            raise Gap(f"next offset must be {offset}, got {found}")
+            raise GapError(f"next offset must be {offset}, got {found}")
         draft.take(offset, data)
         offset += 1
         if most_rounds is not None and draft.rounds >= most_rounds:

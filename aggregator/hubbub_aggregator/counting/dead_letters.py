@@ -1,8 +1,8 @@
 """Dead letters: bytes that cannot be counted, with their position and a reason, for an operator.
 
 Bytes that mean nothing are dead letters: they are counted in `dead`, noted here, and counting goes on.
-Records that are missing are a `Gap`, and end the process: what comes after them must not be counted as if
-they had never been. Every other error is a bug, and ends the process too.
+Records that are missing are a `GapError`, and end the process: what comes after them must not be counted as
+if they had never been. Every other error is a bug, and ends the process too.
 
 A letter's position - log, partition, offset - is its key. A worker writes a letter before it saves that it
 read the record: after a crash the letter may come again, and replaces itself. The reason is one of a fixed

@@ -17,7 +17,7 @@ from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.dead_letters import DeadLetter, DeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState
 from hubbub_aggregator.counting.skip_offsets import skip_lost
-from hubbub_aggregator.errors import AggregatorError, Unappliable
+from hubbub_aggregator.errors import AggregatorError, UnappliableError
 from hubbub_topic import Log
 
 MAX_ROUNDS: Final = 4096
@@ -56,8 +56,8 @@ def next_change(
         skips: What is to be skipped.
 
     Raises:
-        Gap: If a record is missing among them.
-        Unappliable: If the first record cannot be applied.
+        GapError: If a record is missing among them.
+        UnappliableError: If the first record cannot be applied.
     """
     at, record = records[0]
     word_s = skips.get((partition, at))
@@ -78,7 +78,7 @@ def _applied(partition: int, state: PartitionState, records: Sequence[tuple[int,
             # Records before the one that fails are counted; then it is alone, and can be named.
             return _applied(partition, state, records[: len(records) // 2])
         at = records[0][0]
-        raise Unappliable(
+        raise UnappliableError(
             f"partition {partition}: the record at offset {at} cannot be applied ({type(error).__name__}); "
             f"--skip {partition}:{at} passes over it"
         ) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
-from hubbub_aggregator.errors import ClockDoubt
+from hubbub_aggregator.errors import ClockDoubtError
 
 # Servers that keep time differ by milliseconds, and an answer of Redis is awaited before and after.
 TOLERANCE_S: Final = 5.0
@@ -40,7 +40,7 @@ class SteadyClock:
         """Return the time, seconds since 1970.
 
         Raises:
-            ClockDoubt: If the clock is further ahead of the boot clock than the tolerance.
+            ClockDoubtError: If the clock is further ahead of the boot clock than the tolerance.
         """
         # The clock first: a pause between the two makes it look late, never ahead.
         now_s = self._clock()
@@ -48,7 +48,7 @@ class SteadyClock:
         self._started_s = min(self._started_s, now_s - boot_s)
         steady_s = self._started_s + boot_s
         if now_s - steady_s > self._tolerance_s:
-            raise ClockDoubt(
+            raise ClockDoubtError(
                 f"the clock must not run ahead of the boot clock by more than {self._tolerance_s:g} s, got "
                 f"{now_s - steady_s:.0f} s: no round is sealed; set it right, or start this process again "
                 "if it is right now"
@@ -81,7 +81,7 @@ class AgreedClock:
         """Return the earliest of all times, or the latest, seconds since 1970.
 
         Raises:
-            ClockDoubt: If one is further from this clock than the tolerance and the wait for its answer.
+            ClockDoubtError: If one is further from this clock than the tolerance and the wait for its answer.
         """
         before_s = self._clock()
         others = list(self._others())
@@ -89,7 +89,7 @@ class AgreedClock:
         for other_s in others:
             apart_s = max(before_s - other_s, other_s - after_s)
             if apart_s > self._tolerance_s:
-                raise ClockDoubt(
+                raise ClockDoubtError(
                     f"the clocks of this machine and of the store must agree within {self._tolerance_s:g} s, "
                     f"got {apart_s:.0f} s: nothing is decided by them until they do"
                 )

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-unt
 from aiokafka.errors import OffsetOutOfRangeError  # type: ignore[import-untyped]  # as above
 
 from hubbub.wire import PartitionMap
-from hubbub_aggregator.errors import Gap
+from hubbub_aggregator.errors import GapError
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_topic.kafka import aiokafka_options
 
@@ -52,7 +52,7 @@ async def count(
     consumer = AIOKafkaConsumer(
         **aiokafka_options(bootstrap),
         enable_auto_commit=False,
-        auto_offset_reset="none",  # a record that is gone is a Gap, never a leap
+        auto_offset_reset="none",  # a record that is gone is a GapError, never a leap
         max_partition_fetch_bytes=_MAX_FETCH_BYTES,
         max_poll_records=group_records,
     )
@@ -70,7 +70,7 @@ async def count(
                 found = await consumer.getmany(timeout_ms=_WAIT_MS)
             except OffsetOutOfRangeError as error:
                 await asyncio.to_thread(assignment.verify)  # says what is lost
-                raise Gap(f"the next record must be there to be read, got {error}") from error
+                raise GapError(f"the next record must be there to be read, got {error}") from error
             for place, messages in found.items():
                 records = [(message.offset, message.value or b"") for message in messages]
                 number = numbers[place]

@@ -19,7 +19,7 @@ from hubbub_aggregator.counting.partition import Change, PartitionState, RoundSt
 from hubbub_aggregator.counting.progress import Progress
 from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.skipping import Skips, next_change
-from hubbub_aggregator.errors import AggregatorError, Ahead, Gap, Lost, Superseded
+from hubbub_aggregator.errors import AggregatorError, AheadError, GapError, LostError, SupersededError
 from hubbub_aggregator.stores.store import Store
 
 # Records fetched before a rebalance are worked off in less; a lost record never comes.
@@ -91,9 +91,10 @@ class Assignment:
             generation: The number that `revoke` gave when they were assigned; None revokes all others first.
 
         Raises:
-            Superseded: If `revoke` was called since: then nothing is taken over, whatever else went wrong.
-            Ahead: If the store has applied records that the log does not hold.
-            Lost: If the log does not hold what comes next any more.
+            SupersededError: If `revoke` was called since: then nothing is taken over, whatever else went
+                wrong.
+            AheadError: If the store has applied records that the log does not hold.
+            LostError: If the log does not hold what comes next any more.
             StoreError: If the store cannot be trusted.
         """
         current = self.revoke() if generation is None else generation
@@ -141,7 +142,7 @@ class Assignment:
 
     def _check_current(self, generation: int) -> None:
         if generation != self._generation:
-            raise Superseded(f"a load must be of generation {self._generation}, got {generation}")
+            raise SupersededError(f"a load must be of generation {self._generation}, got {generation}")
 
     def process(self, partition: int, records: Sequence[tuple[int, bytes]]) -> SeekTo | None:
         """Apply records of a partition and save what they change.
@@ -156,9 +157,9 @@ class Assignment:
             Where to read on if a record is missing and was not asked for yet.
 
         Raises:
-            Gap: If a missing record has not come for GAP_PATIENCE_S.
-            StoreConflict: If another process counts this partition.
-            Unappliable: If a record cannot be applied; those before it are saved.
+            GapError: If a missing record has not come for GAP_PATIENCE_S.
+            StoreConflictError: If another process counts this partition.
+            UnappliableError: If a record cannot be applied; those before it are saved.
         """
         with self._lock:
             state = self._states.get(partition)
@@ -192,7 +193,7 @@ class Assignment:
         since, came = self._missing[partition]
         if self._clock() - since > GAP_PATIENCE_S:
             offset = self._states[partition].offset
-            raise Gap(
+            raise GapError(
                 f"partition {partition}: offset {offset} must come next, got {came} and others for "
                 f"{GAP_PATIENCE_S:g} s; if it is gone, {_how_to_skip(partition, came)}"
             )
@@ -201,9 +202,9 @@ class Assignment:
         """Check for losses that nothing else would show; to be called every few seconds.
 
         Raises:
-            Gap: If a missing record has not come for GAP_PATIENCE_S.
-            Ahead: If the log ends before what was applied: it was cut, or made again.
-            Lost: If retention took what comes next.
+            GapError: If a missing record has not come for GAP_PATIENCE_S.
+            AheadError: If the log ends before what was applied: it was cut, or made again.
+            LostError: If retention took what comes next.
             StoreError: If the store may lose counts.
         """
         self._store.verify()
@@ -223,13 +224,13 @@ class Assignment:
     def _check_log(self, partition: int, offset: int) -> None:
         end = self._ends[partition] = self._end(partition)
         if offset > end:
-            raise Ahead(
+            raise AheadError(
                 f"partition {partition}: offset must be at most the log's {end}, got {offset}: the log was "
                 "cut, and only another namespace counts what is left of it"
             )
         begin = self._begin(partition)
         if offset < begin:
-            raise Lost(
+            raise LostError(
                 f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
                 f"{_how_to_skip(partition, begin)}"
             )

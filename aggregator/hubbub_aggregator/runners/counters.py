@@ -10,7 +10,7 @@ from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.counting.skipping import Skips, next_change
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.errors import Ahead
+from hubbub_aggregator.errors import AheadError
 from hubbub_aggregator.stores.store import SharedStore, Store
 from hubbub_aggregator.web.view import total_of
 from hubbub_topic import Log
@@ -76,8 +76,8 @@ class LogCounter:
         skips: The records that an operator said to pass over; see `skipping`.
 
     Raises:
-        Ahead: If the store has applied records that the log does not hold.
-        CorruptStore: If the store contradicts itself.
+        AheadError: If the store has applied records that the log does not hold.
+        CorruptStoreError: If the store contradicts itself.
     """
 
     def __init__(
@@ -133,8 +133,8 @@ class SharedCounter:
         store: What the workers write to.
 
     Raises:
-        Ahead: If the store has applied records that the log does not hold.
-        CorruptStore: If the store contradicts itself.
+        AheadError: If the store has applied records that the log does not hold.
+        CorruptStoreError: If the store contradicts itself.
     """
 
     def __init__(self, log: Log, store: SharedStore) -> None:
@@ -174,7 +174,7 @@ def _load(log: Log, load: Callable[[int], PartitionState]) -> dict[int, Partitio
     """Return the state of each partition, placed in the log's map.
 
     Raises:
-        Ahead: If the store has applied records that the log does not hold.
+        AheadError: If the store has applied records that the log does not hold.
     """
     states = {}
     for partition in range(log.partitions):
@@ -182,5 +182,7 @@ def _load(log: Log, load: Callable[[int], PartitionState]) -> dict[int, Partitio
         state.place(log.partition_map, partition)
         end = log.end(partition)
         if state.offset > end:
-            raise Ahead(f"partition {partition}: offset must be at most the log's {end}, got {state.offset}")
+            raise AheadError(
+                f"partition {partition}: offset must be at most the log's {end}, got {state.offset}"
+            )
     return states

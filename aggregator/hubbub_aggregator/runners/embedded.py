@@ -51,9 +51,9 @@ class Worker:
         retention: The bounds of the log; None where it keeps everything.
 
     Raises:
-        Ahead: If the store has applied records that the log does not hold.
-        CorruptStore: If the store contradicts itself.
-        Diverged: If the archive holds a release of other facts for a round that is counted anew.
+        AheadError: If the store has applied records that the log does not hold.
+        CorruptStoreError: If the store contradicts itself.
+        DivergedError: If the archive holds a release of other facts for a round that is counted anew.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ from faust.types import TP
 from hubbub_aggregator.counting.dead_letters import DeadLetters
 from hubbub_aggregator.counting.seals import SealRules
 from hubbub_aggregator.counting.skipping import Skips
-from hubbub_aggregator.errors import PartitionMapGrown, Superseded, is_foreseen, last_words
+from hubbub_aggregator.errors import PartitionMapGrownError, SupersededError, is_foreseen, last_words
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.faust_groups import (
     DEFAULT_GROUP_RECORDS,
@@ -149,7 +149,7 @@ def create_app(
                 raise
             except Exception as error:
                 # In a rebalance a seek may fail, or last too long, in other ways, too.
-                if isinstance(error, Superseded) or assignment.generation != generation:
+                if isinstance(error, SupersededError) or assignment.generation != generation:
                     raise IllegalStateError(f"a rebalance came before the seek was done: {error}") from error
                 _end()
             return offsets
@@ -217,7 +217,7 @@ def create_app(
             # Asks the broker, and counting goes on meanwhile.
             await asyncio.to_thread(assignment.verify)
             if log.partitions != partition_map.partitions:
-                raise PartitionMapGrown(
+                raise PartitionMapGrownError(
                     f"the log has {log.partitions} partitions, this worker knew {partition_map.partitions}"
                 )
         except Exception:

@@ -17,7 +17,13 @@ from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING
-from hubbub_aggregator.errors import ArchiveError, ClockDoubt, CorruptStore, Diverged, StoreConflict
+from hubbub_aggregator.errors import (
+    ArchiveError,
+    ClockDoubtError,
+    CorruptStoreError,
+    DivergedError,
+    StoreConflictError,
+)
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.disclosure import (
     UNKNOWN,
@@ -62,14 +68,14 @@ class Publication:
         view: Where readers look.
         grace_s: How long after a round's lateness its seal waits, seconds.
         clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
-            ClockDoubt nothing is sealed, and the view says why.
+            ClockDoubtError nothing is sealed, and the view says why.
         fleet: What the operator states about the devices asked; None states nothing.
         alerts: The thresholds of alerts.
         sign: Signs seals; without it they are not signed.
 
     Raises:
         ArchiveError: If the store let go of counts whose release is not in this archive.
-        Diverged: If the archive holds a release of other facts for a round that is counted anew.
+        DivergedError: If the archive holds a release of other facts for a round that is counted anew.
     """
 
     def __init__(
@@ -193,7 +199,7 @@ class Publication:
         """Seal the rounds that are due; none while clocks differ, and the view then says why."""
         try:
             now_s = self._clock()
-        except ClockDoubt as doubt:
+        except ClockDoubtError as doubt:
             if self._view.unsealed is None:
                 _LOG.warning("%s", doubt)
             self._view.unsealed = str(doubt)
@@ -268,7 +274,7 @@ class Publication:
         """Return a round's release as the archive keeps it, or None while a partition has no seal.
 
         Raises:
-            Diverged: If the archive has another.
+            DivergedError: If the archive has another.
             ArchiveError: If that is of another method.
         """
         digest, number = key
@@ -291,7 +297,7 @@ class Publication:
             # where records were lost since, it is of more.
             kept = archived_release(key, archived)
             if not finished.lost and not same_facts(document, kept):
-                raise Diverged(
+                raise DivergedError(
                     f"survey {digest.hex()}, round {number_of_round(number)}: another release is archived "
                     "already"
                 )
@@ -319,10 +325,10 @@ class Publication:
     def _save_gates(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
         try:
             self._gate_store.save_gates(changed)
-        except CorruptStore as error:
+        except CorruptStoreError as error:
             # Of a store that came back older, or empty, it is no loss; a new publisher begins from it.
             if self._counter.has_gone_back():
-                raise StoreConflict(f"the store came back older; {error}") from error
+                raise StoreConflictError(f"the store came back older; {error}") from error
             raise
 
     def _forget_gates(self, keys: Iterable[RoundKey]) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from hubbub.estimation import AlertRules
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.seals import SignSeal
-from hubbub_aggregator.errors import PartitionMapGrown
+from hubbub_aggregator.errors import PartitionMapGrownError
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S
 from hubbub_aggregator.runners.counters import SharedCounter
@@ -45,9 +45,9 @@ class Publisher:
         sign: Signs seals; without it they are not signed.
 
     Raises:
-        LeaseLost: If another publisher is at work.
-        Ahead: If the store has applied records that the log does not hold.
-        CorruptStore: If the store contradicts itself.
+        LeaseLostError: If another publisher is at work.
+        AheadError: If the store has applied records that the log does not hold.
+        CorruptStoreError: If the store contradicts itself.
     """
 
     def __init__(
@@ -91,12 +91,14 @@ class Publisher:
             How many records were applied since the last step.
 
         Raises:
-            PartitionMapGrown: If the log has got more partitions: another publisher must begin.
+            PartitionMapGrownError: If the log has got more partitions: another publisher must begin.
             AggregatorError: On any invariant violation; the publisher must not be used any more.
         """
         watched = len(self._counter.states)
         if self._log.partitions != watched:
-            raise PartitionMapGrown(f"the log has {self._log.partitions} partitions, {watched} are watched")
+            raise PartitionMapGrownError(
+                f"the log has {self._log.partitions} partitions, {watched} are watched"
+            )
         self._quiet = (self._quiet + 1) % _QUIET_STEPS
         if not self._quiet:
             self._store.verify()
@@ -110,7 +112,7 @@ class Publisher:
         """Step until `stop` is set.
 
         Raises:
-            LeaseLost: If another publisher is at work.
+            LeaseLostError: If another publisher is at work.
         """
         while not stop.wait(_POLL_S):
             self._store.hold_lease()

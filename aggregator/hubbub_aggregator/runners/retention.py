@@ -16,7 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import NO_ROUND, ReportsRecord, SealRecord, SurveyRecord, decode_record
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
-from hubbub_aggregator.errors import ClockDoubt
+from hubbub_aggregator.errors import ClockDoubtError
 from hubbub_aggregator.stores.archive import Archive
 from hubbub_topic import Cut, Log
 
@@ -72,8 +72,8 @@ class Retention:
         archive: Where releases are: a round that is in it is done.
         keep_s: Seconds that records are kept; 0 for ever.
         keep_bytes: Bytes of the log above which the oldest records go; 0 for any number.
-        clock: Seconds since 1970; while it raises ClockDoubt nothing goes. One that is ahead all the same
-            deletes earlier, but never what is open.
+        clock: Seconds since 1970; while it raises ClockDoubtError nothing goes. One that is ahead all the
+            same deletes earlier, but never what is open.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Retention:
         """
         try:
             now_s = self._clock()
-        except ClockDoubt:
+        except ClockDoubtError:
             return
         # A clock that was set back must not stop it for long.
         if self._next_s - INTERVAL_S <= now_s < self._next_s:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from hubbub.survey import number_of_round
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.errors import ArchiveError, ArchiveFull, Diverged
+from hubbub_aggregator.errors import ArchiveError, ArchiveFullError, DivergedError
 from hubbub_aggregator.stores.disk import has_no_room
 
 SCHEMA_VERSION: Final = 2
@@ -33,7 +33,7 @@ class Archive(Protocol):
         """Keep a release for good; putting the same bytes again changes nothing.
 
         Raises:
-            Diverged: If other bytes are kept for this round; they stay.
+            DivergedError: If other bytes are kept for this round; they stay.
         """
         ...
 
@@ -115,8 +115,8 @@ class SqliteArchive:
         """Keep a release for good; putting the same bytes again changes nothing.
 
         Raises:
-            Diverged: If other bytes are kept for this round; they stay.
-            ArchiveFull: If there is no room for it, or the disk failed.
+            DivergedError: If other bytes are kept for this round; they stay.
+            ArchiveFullError: If there is no room for it, or the disk failed.
             ArchiveError: If the file cannot be written, or what it holds is damaged.
         """
         with self._guarded():
@@ -125,7 +125,7 @@ class SqliteArchive:
             )
         if self.get(key) != data:
             digest, number = key
-            raise Diverged(
+            raise DivergedError(
                 f"survey {digest.hex()}, round {number_of_round(number)}: another release is archived already"
             )
 
@@ -171,7 +171,7 @@ class SqliteArchive:
         """Keep what was shown of a round, in the place of what was kept of it.
 
         Raises:
-            ArchiveFull: If there is no room for it, or the disk failed.
+            ArchiveFullError: If there is no room for it, or the disk failed.
             ArchiveError: If the file cannot be written.
         """
         with self._guarded():
@@ -183,7 +183,7 @@ class SqliteArchive:
         """Keep `lost` as what was shown of rounds, unless whatever was shown is kept here already.
 
         Raises:
-            ArchiveFull: If there is no room for it, or the disk failed.
+            ArchiveFullError: If there is no room for it, or the disk failed.
             ArchiveError: If the file cannot be read or written.
         """
         if self.shown(_BEGUN) is None:
@@ -252,7 +252,7 @@ class SqliteArchive:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the last: of a damaged schema
-            kind = ArchiveFull if has_no_room(error) else ArchiveError
+            kind = ArchiveFullError if has_no_room(error) else ArchiveError
             raise kind(f"archive {self._path}: {error}") from error
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from hubbub.survey import number_of_round
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.errors import ArchiveError, Diverged
+from hubbub_aggregator.errors import ArchiveError, DivergedError
 from hubbub_aggregator.release.round_release import Document, canonical_bytes, require_method
 
 RECOUNTS_FOLDER: Final = "recounts"
@@ -48,7 +48,7 @@ class RecountFolder:
         """Keep a recount for good, and return its file; the same bytes again change nothing.
 
         Raises:
-            Diverged: If there is another recount of the round without these issuers; it stays.
+            DivergedError: If there is another recount of the round without these issuers; it stays.
             ArchiveError: If it cannot be written.
         """
         path, data = self.path / _name_of(document), canonical_bytes(dict(document))
@@ -68,7 +68,7 @@ class RecountFolder:
         except OSError as error:
             raise ArchiveError(f"{self.path}: a recount cannot be written: {error.strerror}") from error
         if kept != data:
-            raise Diverged(f"{path} must be this recount, got other bytes; they stay")
+            raise DivergedError(f"{path} must be this recount, got other bytes; they stay")
         return path
 
     def by_survey(self) -> dict[str, list[Document]]:

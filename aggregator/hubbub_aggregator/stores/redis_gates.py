@@ -17,7 +17,7 @@ import redis
 
 from hubbub.errors import HubbubError
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.errors import CorruptStore, LeaseLost, StoreConflict
+from hubbub_aggregator.errors import CorruptStoreError, LeaseLostError, StoreConflictError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error
@@ -55,13 +55,13 @@ class RedisGates:
         """Take or keep the lease for LEASE_S.
 
         Raises:
-            LeaseLost: If another object holds it.
+            LeaseLostError: If another object holds it.
             StoreError: If Redis did not answer.
         """
         with as_store_error():
             held = self._lease(keys=[self._lease_key], args=[self._token, int(1000 * LEASE_S)])
         if not held:
-            raise LeaseLost("the lease on sealing and releasing must be free, another process holds it")
+            raise LeaseLostError("the lease on sealing and releasing must be free, another process holds it")
         self.holds_lease = True
 
     def release_lease(self) -> None:
@@ -77,7 +77,7 @@ class RedisGates:
         """Return the gates of all open rounds.
 
         Raises:
-            CorruptStore: If what is kept there are no gates, or some of them have gone.
+            CorruptStoreError: If what is kept there are no gates, or some of them have gone.
             StoreError: If Redis did not answer.
         """
         with as_store_error(), self._redis.pipeline() as together:
@@ -90,16 +90,16 @@ class RedisGates:
                 redis_values.round_of(field): redis_values.unpack_gate(data) for field, data in found.items()
             }
         except (HubbubError, ValueError, TypeError) as error:
-            raise CorruptStore(f"{self._gates}: {error!r}") from error
+            raise CorruptStoreError(f"{self._gates}: {error!r}") from error
 
     def save(self, changed: Mapping[RoundKey, PublicationGate | None]) -> None:
         """Keep the gates of some rounds; None forgets a round's.
 
         Raises:
-            LeaseLost: If another process holds the lease.
-            StoreConflict: If there are others than this process knows of, all that were kept then: Redis came
-                back older, or another process wrote.
-            CorruptStore: If some of those kept before have gone.
+            LeaseLostError: If another process holds the lease.
+            StoreConflictError: If there are others than this process knows of, all that were kept then: Redis
+                came back older, or another process wrote.
+            CorruptStoreError: If some of those kept before have gone.
             StoreError: If Redis did not answer.
         """
         if not changed:
@@ -112,9 +112,9 @@ class RedisGates:
             known = "" if self._known is None else self._known
             verdict, there = self._save(keys=keys, args=[self._token, known, *words])
         if verdict == -1:
-            raise LeaseLost("steps must be saved by who holds the lease, another process does")
+            raise LeaseLostError("steps must be saved by who holds the lease, another process does")
         if verdict == -3:
-            raise StoreConflict(
+            raise StoreConflictError(
                 f"{self._gates}: steps must be {known}, got {there}: Redis came back older, or another "
                 "process was at work"
             )
@@ -122,8 +122,8 @@ class RedisGates:
             raise self._are_gone()
         self._known = there
 
-    def _are_gone(self) -> CorruptStore:
-        return CorruptStore(
+    def _are_gone(self) -> CorruptStoreError:
+        return CorruptStoreError(
             f"{self._gates} must hold as many steps as {self._kept} says: what open rounds showed is "
             "not known any more; if both keys are deleted, they show themselves anew"
         )

@@ -46,7 +46,7 @@ from hubbub.wire import PartitionMap
 from hubbub_aggregator.counting.dedup import IdTable, KeySet
 from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
+from hubbub_aggregator.errors import CorruptStoreError, ForeignStoreError, StoreConflictError, StoreError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, disconnect, policies
@@ -73,8 +73,8 @@ class RedisStore:
         id_table: Makes the sets of ids of the states that are loaded.
 
     Raises:
-        ForeignStore: If the namespace holds another log's counts, another number of partitions, or another
-            schema version.
+        ForeignStoreError: If the namespace holds another log's counts, another number of partitions, or
+            another schema version.
         StoreError: If Redis cannot be reached, or may evict keys.
     """
 
@@ -89,7 +89,7 @@ class RedisStore:
         id_table: Callable[[], KeySet] = IdTable,
     ) -> None:
         if not namespace or set("{}") & set(namespace):
-            raise ForeignStore(f"namespace must be a name without braces, got {namespace!r}")
+            raise ForeignStoreError(f"namespace must be a name without braces, got {namespace!r}")
         # Its answers are typed as either of sync and async; here they are always sync.
         self._redis = cast(Any, client)
         self._partitions, self._namespace, self._id_table = partitions, namespace, id_table
@@ -106,7 +106,7 @@ class RedisStore:
                 found = self._redis.hget(self._key(partition, "head"), "identity")
                 expected = self._identity(partition)
                 if found not in (None, expected):
-                    raise ForeignStore(
+                    raise ForeignStoreError(
                         f"namespace {namespace} must be the store of {expected.decode()}, "
                         f"got {found.decode()}"
                     )
@@ -125,7 +125,7 @@ class RedisStore:
         """Return a store on the Redis at `url`: redis://host:6379/0, or redis+cluster://host:6379.
 
         Raises:
-            ForeignStore: As for the class.
+            ForeignStoreError: As for the class.
             StoreError: As for the class.
         """
         client = connected(url)
@@ -184,8 +184,9 @@ class RedisStore:
         """Return the state that was saved last, its id tables built anew.
 
         Raises:
-            CorruptStore: If ids loaded, accepted reports and counts differ in any round, or keys contradict.
-            StoreConflict: If another writer kept moving the partition meanwhile.
+            CorruptStoreError: If ids loaded, accepted reports and counts differ in any round, or keys
+                contradict.
+            StoreConflictError: If another writer kept moving the partition meanwhile.
         """
         state, totals = self._consistent(partition, with_ids=True)
         check(partition, state)
@@ -200,8 +201,8 @@ class RedisStore:
         """Return the state without ids: enough to release and to show, not to count on.
 
         Raises:
-            CorruptStore: If keys contradict each other.
-            StoreConflict: If another writer kept moving the partition meanwhile.
+            CorruptStoreError: If keys contradict each other.
+            StoreConflictError: If another writer kept moving the partition meanwhile.
         """
         return self._consistent(partition, with_ids=False)[0]
 
@@ -213,10 +214,12 @@ class RedisStore:
                 with as_store_error():
                     found = self._read(partition, with_ids=with_ids)
             except (HubbubError, ValueError, TypeError, KeyError) as error:
-                raise CorruptStore(f"partition {partition}: {error!r}") from error
+                raise CorruptStoreError(f"partition {partition}: {error!r}") from error
             if found is not None:
                 return found
-        raise StoreConflict(f"partition {partition} must stand still to be loaded; another writer moves it")
+        raise StoreConflictError(
+            f"partition {partition} must stand still to be loaded; another writer moves it"
+        )
 
     def _read(self, partition: int, *, with_ids: bool) -> tuple[PartitionState, dict[str, int] | None] | None:
         """Return the state and its totals, or None if it moved while it was read."""
@@ -234,7 +237,9 @@ class RedisStore:
         if not head and (surveys or rounds or seals or past or lost):
             raise ValueError("there are rounds or surveys but no head")
         if head and head.get(b"identity") != self._identity(partition):
-            raise ForeignStore(f"partition {partition} must be of {self._identity(partition)!r}, got {head}")
+            raise ForeignStoreError(
+                f"partition {partition} must be of {self._identity(partition)!r}, got {head}"
+            )
         state = PartitionState(
             offset=int(head.get(b"offset", 0)),
             surveys={digest: self._survey(canonical) for digest, canonical in surveys.items()},
@@ -297,9 +302,9 @@ class RedisStore:
         What Redis forgets in a crash is read from the log again.
 
         Raises:
-            StoreConflict: If the stored offset is not `change.previous`: another writer was here, or Redis
-                came back older.
-            CorruptStore: If a key has gone since it was loaded or saved; then nothing is written.
+            StoreConflictError: If the stored offset is not `change.previous`: another writer was here, or
+                Redis came back older.
+            CorruptStoreError: If a key has gone since it was loaded or saved; then nothing is written.
             StoreError: If Redis did not answer, or refused; the change may have been made.
         """
         self._check_partition(partition)
@@ -307,15 +312,17 @@ class RedisStore:
         with as_store_error():
             verdict, found = self._save(keys=keys, args=[self._identity(partition), *words])
         if verdict == b"conflict":
-            raise StoreConflict(
+            raise StoreConflictError(
                 f"partition {partition}: offset must be {change.previous}, got {found.decode()}"
             )
         if verdict == b"foreign":
-            raise ForeignStore(
+            raise ForeignStoreError(
                 f"partition {partition} must be of {self._identity(partition)!r}, got {found!r}"
             )
         if verdict == b"changed":
-            raise CorruptStore(f"partition {partition}: must be as it was loaded and saved; {found.decode()}")
+            raise CorruptStoreError(
+                f"partition {partition}: must be as it was loaded and saved; {found.decode()}"
+            )
         if verdict != b"saved":
             raise StoreError(f"partition {partition}: Redis refused a save: {found.decode()}")
 
@@ -325,7 +332,7 @@ class RedisStore:
         Its tallies are added to a sum. Its seal stays, in some hundred bytes, so that late reports stay late.
 
         Raises:
-            CorruptStore: If they are gone already.
+            CorruptStoreError: If they are gone already.
             StoreError: If Redis did not answer.
         """
         self._check_partition(partition)
@@ -339,7 +346,7 @@ class RedisStore:
         with as_store_error():
             done = self._forget(keys=keys, args=[redis_values.field_of(key), redis_values.TALLIES])
         if done < 0:
-            raise CorruptStore(
+            raise CorruptStoreError(
                 f"partition {partition}: round {number_of_round(key[1])} of {key[0].hex()} must have "
                 "integers to let go of"
             )
@@ -371,4 +378,4 @@ class RedisStore:
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
-            raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
+            raise ForeignStoreError(f"partition must be in [0, {self._partitions}), got {partition}")

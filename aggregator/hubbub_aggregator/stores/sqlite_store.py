@@ -29,7 +29,7 @@ from hubbub_aggregator.counting.partition import (
     RoundState,
 )
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.errors import CorruptStore, ForeignStore, StoreConflict, StoreError
+from hubbub_aggregator.errors import CorruptStoreError, ForeignStoreError, StoreConflictError, StoreError
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 from hubbub_aggregator.stores.disk import has_no_room
 from hubbub_aggregator.stores.store import check
@@ -106,7 +106,7 @@ class SqliteStore:
         id_table: Makes the sets of ids of the states that are loaded.
 
     Raises:
-        ForeignStore: If the file was made for another log, another number of partitions, another schema
+        ForeignStoreError: If the file was made for another log, another number of partitions, another schema
             version, or is no store at all.
     """
 
@@ -126,7 +126,7 @@ class SqliteStore:
             self._open({"schema": SCHEMA_VERSION, "log": log_identity, "partitions": partitions})
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
-            raise ForeignStore(f"{self._path} must be a store of counts: {error}") from error
+            raise ForeignStoreError(f"{self._path} must be a store of counts: {error}") from error
         except BaseException:
             self._db.close()
             raise
@@ -143,7 +143,7 @@ class SqliteStore:
                 self._db.executemany("INSERT INTO meta VALUES (?, ?)", identity.items())
             found = dict(self._db.execute("SELECT key, value FROM meta")) if "meta" in tables else None
         if tables and found != identity:
-            raise ForeignStore(f"{self._path} must be the store of {identity}, got {found}")
+            raise ForeignStoreError(f"{self._path} must be the store of {identity}, got {found}")
         for added in (_LOST, _ISSUERS, _ISSUER_COUNTS):
             self._db.execute(added)
 
@@ -173,7 +173,8 @@ class SqliteStore:
         """Return the state that was saved last, its id tables built anew.
 
         Raises:
-            CorruptStore: If ids loaded, accepted reports and counts differ in any round, or rows contradict.
+            CorruptStoreError: If ids loaded, accepted reports and counts differ in any round, or rows
+                contradict.
         """
         self._check_partition(partition)
         state = PartitionState(id_set=self._id_table)
@@ -188,7 +189,7 @@ class SqliteStore:
                 state.lost = tuple(LostRange(*row) for row in ranges)
                 self._load_rounds(partition, state)
         except (HubbubError, KeyError, ValueError, TypeError, sqlite3.DatabaseError) as error:
-            raise CorruptStore(f"{self._path}, partition {partition}: {error!r}") from error
+            raise CorruptStoreError(f"{self._path}, partition {partition}: {error!r}") from error
         return check(partition, state)
 
     def _rows(self, select: str, partition: int) -> sqlite3.Cursor:
@@ -238,7 +239,7 @@ class SqliteStore:
         """Make a change durable, all of it or nothing.
 
         Raises:
-            StoreConflict: If the stored offset is not `change.previous`: another writer was here.
+            StoreConflictError: If the stored offset is not `change.previous`: another writer was here.
         """
         self._check_partition(partition)
         with self._transaction():
@@ -250,7 +251,9 @@ class SqliteStore:
             ).rowcount
             if moved != 1:
                 stored = self._rows("SELECT offset FROM partition", partition).fetchone()[0]
-                raise StoreConflict(f"partition {partition}: offset must be {change.previous}, got {stored}")
+                raise StoreConflictError(
+                    f"partition {partition}: offset must be {change.previous}, got {stored}"
+                )
             for digest, survey in change.surveys.items():
                 self._db.execute("INSERT INTO survey VALUES (?, ?, ?)", (partition, digest, survey.canonical))
             for lost in change.lost:
@@ -353,4 +356,4 @@ class SqliteStore:
 
     def _check_partition(self, partition: int) -> None:
         if not 0 <= partition < self._partitions:
-            raise ForeignStore(f"partition must be in [0, {self._partitions}), got {partition}")
+            raise ForeignStoreError(f"partition must be in [0, {self._partitions}), got {partition}")

@@ -13,7 +13,7 @@ from typing import Protocol
 from hubbub.survey import number_of_round
 from hubbub.wire import NO_ROUND
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
-from hubbub_aggregator.errors import CorruptStore
+from hubbub_aggregator.errors import CorruptStoreError
 from hubbub_aggregator.release.provisional import PublicationGate
 
 
@@ -44,7 +44,7 @@ class Store(GateStore, Protocol):
         """Return the state that was saved last; an empty one for a partition that never was.
 
         Raises:
-            CorruptStore: If ids loaded, accepted reports and counts differ in any round.
+            CorruptStoreError: If ids loaded, accepted reports and counts differ in any round.
         """
         ...
 
@@ -52,7 +52,7 @@ class Store(GateStore, Protocol):
         """Make a change durable, all of it or nothing.
 
         Raises:
-            StoreConflict: If the stored offset is not `change.previous`: another writer was here.
+            StoreConflictError: If the stored offset is not `change.previous`: another writer was here.
         """
         ...
 
@@ -68,7 +68,7 @@ class SharedStore(GateStore, Protocol):
         """Return the state without ids.
 
         Raises:
-            CorruptStore: If accepted reports and counts differ in any round.
+            CorruptStoreError: If accepted reports and counts differ in any round.
         """
         ...
 
@@ -80,7 +80,7 @@ class SharedStore(GateStore, Protocol):
         """Take or keep the lease on sealing, releasing and showing.
 
         Raises:
-            LeaseLost: If another one holds it.
+            LeaseLostError: If another one holds it.
         """
         ...
 
@@ -89,19 +89,19 @@ def check(partition: int, state: PartitionState) -> PartitionState:
     """Return the state, if it agrees with itself: what every `load` ends with.
 
     Raises:
-        CorruptStore: If in any round counts, accepted reports and, while it is open, ids differ in number, or
-            its attempts are not the sum of its verdicts.
+        CorruptStoreError: If in any round counts, accepted reports and, while it is open, ids differ in
+            number, or its attempts are not the sum of its verdicts.
     """
     for (digest, number), known in state.rounds.items():
         where = "outside its schedule" if number == NO_ROUND else f"round {number_of_round(number)}"
         name = f"partition {partition}, survey {digest.hex()}, {where}"
         if not (known.verdicts.holds and known.after_seal.holds):
-            raise CorruptStore(f"{name}: attempts must be the sum of the verdicts, got {known.verdicts}")
+            raise CorruptStoreError(f"{name}: attempts must be the sum of the verdicts, got {known.verdicts}")
         accepted = known.verdicts.accepted
         remembered = 0 if known.seen is None else len(known.seen)
         expected = 0 if known.sealed_at is not None else accepted
         if not state.counted((digest, number)) or remembered != expected:
-            raise CorruptStore(
+            raise CorruptStoreError(
                 f"{name}: accepted {accepted} must be the number counted, and {expected} ids remembered, "
                 f"got {remembered} ids and counts of {known.counts.sum()} in all"
             )

@@ -161,8 +161,8 @@ class Agent:
         Surveys never declare attributes: what is known about its owner is the host's to say.
 
         Raises:
-            AttributeRefused: It was registered before with another kind or domain. Budget was reserved for
-                that domain, so it cannot change; give the changed attribute another id.
+            AttributeRefusedError: It was registered before with another kind or domain. Budget was reserved
+                for that domain, so it cannot change; give the changed attribute another id.
         """
         with self._lock:
             self._values.register(attribute)
@@ -176,7 +176,7 @@ class Agent:
         missing included, and stays until it is corrected.
 
         Raises:
-            AttributeRefused: No such attribute is registered, or its value is pinned; in strict mode
+            AttributeRefusedError: No such attribute is registered, or its value is pinned; in strict mode
                 also, the value is outside the domain.
             LedgerError: The ledger is closed, or failed.
         """
@@ -193,7 +193,7 @@ class Agent:
         running. If that does not fit, nothing changes: the earlier value stands.
 
         Raises:
-            AttributeRefused: No such attribute is registered, or it is evolving; in strict mode also,
+            AttributeRefusedError: No such attribute is registered, or it is evolving; in strict mode also,
                 the value is outside the domain.
         """
         with self._lock:
@@ -212,7 +212,7 @@ class Agent:
 
         Raises:
             TransportError: The collector cannot be reached, or its answer is not a list of surveys.
-            ListRefused: See `read_surveys`.
+            ListRefusedError: See `read_surveys`.
             LedgerError: The ledger failed.
         """
         self._lock.check()  # a fork would write into the connections of the process that it came from
@@ -228,8 +228,8 @@ class Agent:
         sent any more, and what was reserved for answers that were not drawn is free again.
 
         Raises:
-            ListRefused: It is no list; or, with a pinned key, it is unsigned, signed by another, expired, or
-                older than one that was seen. Its `reason` says which.
+            ListRefusedError: It is no list; or, with a pinned key, it is unsigned, signed by another,
+                expired, or older than one that was seen. Its `reason` says which.
             LedgerError: The ledger failed.
         """
         with self._lock:
@@ -242,8 +242,8 @@ class Agent:
         """Store the owner's yes to one survey, or to all that ask for one attribute (given by its id).
 
         Raises:
-            AttributeRefused: In strict mode, the yes would let no survey in: an attribute is not registered,
-                or was registered with another kind or domain, or the policy leaves it out.
+            AttributeRefusedError: In strict mode, the yes would let no survey in: an attribute is not
+                registered, or was registered with another kind or domain, or the policy leaves it out.
         """
         with self._lock:
             if self._strict:

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar
 
 from hubbub_client.agent.agent import Agent
-from hubbub_client.errors import ClientError, LedgerLocked
+from hubbub_client.errors import ClientError, LedgerLockedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class _Worker:
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         if self.inherited:
-            raise LedgerLocked("an agent belongs to the process that opened it, not to its fork")
+            raise LedgerLockedError("an agent belongs to the process that opened it, not to its fork")
         with self._lock:
             if self._last is not None:
                 raise ClientError("an agent that was closed cannot be used")

@@ -13,7 +13,7 @@ from hubbub import wire
 from hubbub.errors import HubbubError
 from hubbub.survey import Attribute, Survey, attribute_from_spec
 from hubbub_client.agent.filter_state import replay
-from hubbub_client.errors import AttributeRefused, LedgerCorrupt
+from hubbub_client.errors import AttributeRefusedError, LedgerCorruptError
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.stored import StoredAttribute, StoredEnrolment
 from hubbub_client.ledger.transcript import TranscriptEntry
@@ -53,7 +53,7 @@ class DeviceState:
         filter_state: The filter as the transcript left it.
 
     Raises:
-        LedgerCorrupt: What the ledger says does not add up.
+        LedgerCorruptError: What the ledger says does not add up.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -95,11 +95,11 @@ class DeviceState:
         """Return a registered attribute as it is stored.
 
         Raises:
-            AttributeRefused: No such attribute is registered.
+            AttributeRefusedError: No such attribute is registered.
         """
         stored = self.attributes.get(attribute_id)
         if stored is None:
-            raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
+            raise AttributeRefusedError(f"attribute {attribute_id!r} must be registered first")
         return stored
 
     def open_rounds(self, now_s: float, attribute_id: str | None = None) -> list[tuple[Survey, int]]:
@@ -185,21 +185,21 @@ def decode_attribute(stored: StoredAttribute) -> Attribute:
     """Return the attribute that is stored.
 
     Raises:
-        LedgerCorrupt: It cannot be read.
+        LedgerCorruptError: It cannot be read.
     """
     try:
         return attribute_from_spec(wire.unpack(stored.spec, "attribute"))
     except HubbubError:
-        raise LedgerCorrupt("an attribute in the ledger cannot be read") from None
+        raise LedgerCorruptError("an attribute in the ledger cannot be read") from None
 
 
 def _survey(stored: StoredEnrolment) -> Survey:
     try:
         survey = Survey.from_canonical(stored.canonical)
     except HubbubError:
-        raise LedgerCorrupt("a survey in the ledger cannot be read") from None
+        raise LedgerCorruptError("a survey in the ledger cannot be read") from None
     if survey.digest != stored.digest:
-        raise LedgerCorrupt("a survey in the ledger does not have the digest it is stored under")
+        raise LedgerCorruptError("a survey in the ledger does not have the digest it is stored under")
     if (stored.slot_seed is None) != (survey.rotation == 1):
-        raise LedgerCorrupt("a survey in the ledger must have a seed if it rotates, and only then")
+        raise LedgerCorruptError("a survey in the ledger must have a seed if it rotates, and only then")
     return survey

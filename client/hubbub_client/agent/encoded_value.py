@@ -19,7 +19,7 @@ from hubbub import wire
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
-from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.errors import LedgerCorruptError
 
 EncodedValue: TypeAlias = int | float | None
 EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
@@ -59,18 +59,18 @@ def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
     """Return the encoded value that the ledger kept.
 
     Raises:
-        LedgerCorrupt: If it is not one of the attribute's.
+        LedgerCorruptError: If it is not one of the attribute's.
     """
     try:
         found = wire.unpack(data, "pinned value")
     except WireError:
-        raise LedgerCorrupt("a pinned value in the ledger cannot be read") from None
+        raise LedgerCorruptError("a pinned value in the ledger cannot be read") from None
     if isinstance(attribute.domain, NumberDomain):
         if found is None or (type(found) is float and encode(attribute, found) is not None):
             return found
     elif type(found) is int and 0 <= found <= attribute.size:
         return found
-    raise LedgerCorrupt("a pinned value in the ledger is not of its attribute")
+    raise LedgerCorruptError("a pinned value in the ledger is not of its attribute")
 
 
 def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: Source = SYSTEM) -> int:

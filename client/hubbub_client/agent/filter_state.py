@@ -18,7 +18,7 @@ from hubbub.channels import UNITS_PER_NAT, Symbol
 from hubbub.errors import HubbubError
 from hubbub.filter import BayesianFilter
 from hubbub.survey import Survey
-from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import SpentBudget
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.load import SurveyLoad, answer_work, survey_load
@@ -122,12 +122,12 @@ class FilterState:
         """Take in what is proved beside a row.
 
         Raises:
-            LedgerCorrupt: A score's row has no proof; nothing is searched for in its place.
+            LedgerCorruptError: A score's row has no proof; nothing is searched for in its place.
         """
         if entry.bound is not None:
             self.filter.restore(_coordinate(entry, survey), entry.bound)
         elif survey.form.shared_point is not None:
-            raise LedgerCorrupt("a transcript row of a score must have its proof, got none")
+            raise LedgerCorruptError("a transcript row of a score must have its proof, got none")
 
     def record(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Consume a reservation, in the filter and here: as it is answered, and as it is replayed."""
@@ -135,7 +135,7 @@ class FilterState:
             entry.ticket,
             entry.pin_version,
         ):
-            raise LedgerCorrupt("a transcript record must consume an open reservation")
+            raise LedgerCorruptError("a transcript record must consume an open reservation")
         self.filter.reapply(entry.ticket, entry.symbol)
         self.restore(entry, survey)
         if entry.slot != MEMOISED:
@@ -157,7 +157,7 @@ class FilterState:
     def cancel(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Give a reservation back, in the filter and here; its slot is never answered."""
         if self.open.get((entry.digest, entry.slot)) != (entry.ticket, entry.pin_version):
-            raise LedgerCorrupt("a transcript cancellation must void an open reservation")
+            raise LedgerCorruptError("a transcript cancellation must void an open reservation")
         self.filter.recancel(entry.ticket)
         self.restore(entry, survey)
         self.void.add((entry.digest, entry.slot, entry.pin_version))
@@ -191,8 +191,8 @@ def replay(
         closed: What was closed before the rows; nothing, if None.
 
     Raises:
-        LedgerCorrupt: If the filter does not come to the same tickets and decisions, or a row of a score has
-            no proof.
+        LedgerCorruptError: If the filter does not come to the same tickets and decisions, or a row of a score
+            has no proof.
     """
     state = FilterState(BayesianFilter(budget)) if closed is None else filter_state_of(budget, closed)
     try:
@@ -207,10 +207,10 @@ def replay(
                 continue
             queries = [scheduled_query(survey, row.slot, pin_version=row.pin_version) for row in steps]
             if state.filter.reapply_all(queries) != tuple(row.ticket for row in steps):
-                raise LedgerCorrupt("a transcript reservation does not follow from the rows before it")
+                raise LedgerCorruptError("a transcript reservation does not follow from the rows before it")
             for row in steps:
                 state.restore(row, survey)
             state.reserved(steps, surveys)
     except (HubbubError, KeyError):
-        raise LedgerCorrupt("the transcript does not replay: a row names what does not exist") from None
+        raise LedgerCorruptError("the transcript does not replay: a row names what does not exist") from None
     return state

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.agent.values import Values
-from hubbub_client.errors import ListRefused
+from hubbub_client.errors import ListRefusedError
 from hubbub_client.surveys.stored_list import StoredList
 from hubbub_client.surveys.survey_lists import list_refusal, newest, opened
 
@@ -32,20 +32,22 @@ class SignedLists:
             now_s: Clock time, epoch seconds; None if it is not trusted: then no list can be judged.
 
         Raises:
-            ListRefused: The rules of `survey_lists` refuse the list. One that has expired is remembered, so
-                that a clock that is set back does not make it good.
+            ListRefusedError: The rules of `survey_lists` refuse the list. One that has expired is remembered,
+                so that a clock that is set back does not make it good.
         """
         if now_s is None:
-            raise ListRefused("clock_not_trusted", "a list of surveys must be judged by a trusted clock")
+            raise ListRefusedError("clock_not_trusted", "a list of surveys must be judged by a trusted clock")
         state = self._state
         found = opened(data, self._keys)
         reason = list_refusal(
             found, newest(state.lists, self._keys), now_s=now_s, seen_s=state.last_answered_s()
         )
         if reason == "rolled_back":
-            raise ListRefused(reason, f"list {found.listed.sequence} must be the newest that was seen")
+            raise ListRefusedError(reason, f"list {found.listed.sequence} must be the newest that was seen")
         if reason == "clock_not_trusted":
-            raise ListRefused(reason, f"list {found.listed.sequence} must not live for over a year from now")
+            raise ListRefusedError(
+                reason, f"list {found.listed.sequence} must not live for over a year from now"
+            )
         judged_s = max(
             [float(now_s), *(each.judged_s for each in state.lists if each.digest == found.digest)]
         )
@@ -53,7 +55,7 @@ class SignedLists:
         ends = [] if reason else [each for each in found.listed.cancelled if each not in state.cancelled]
         self._take(stored, ends, now_s)
         if reason:
-            raise ListRefused(reason, f"list {found.listed.sequence} must not have expired")
+            raise ListRefusedError(reason, f"list {found.listed.sequence} must not have expired")
         return found.listed.surveys
 
     def _take(self, stored: StoredList, ends: list[bytes], now_s: float) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from hubbub.survey import Attribute, IntegerDomain, LabelDomain, Survey
 from hubbub_client.agent.encoded_value import encode
 from hubbub_client.agent.policy import Policy
-from hubbub_client.errors import AttributeRefused, ClientError
+from hubbub_client.errors import AttributeRefusedError, ClientError
 
 ENVIRONMENT: Final = "HUBBUB_STRICT"
 """The environment variable that makes every agent of a process strict: 1 or 0."""
@@ -38,10 +38,10 @@ def check_value(attribute: Attribute, value: object) -> None:
     """Accept None and every value in the domain, and refuse all others.
 
     Raises:
-        AttributeRefused: The value is outside the domain, so that it would count as missing.
+        AttributeRefusedError: The value is outside the domain, so that it would count as missing.
     """
     if value is not None and encode(attribute, value) == encode(attribute, None):
-        raise AttributeRefused(
+        raise AttributeRefusedError(
             f"a value of attribute {attribute.id!r} must be {_rule(attribute)}, or None for missing, got "
             f"one of type {type(value).__name__} that is not"
         )
@@ -65,15 +65,15 @@ def check_opt_in(asked: Survey | str, registered: Mapping[str, Attribute], polic
         policy: The host's limits.
 
     Raises:
-        AttributeRefused: It names an attribute that is not registered, that was registered with another kind
-            or domain, or that the policy leaves out: it would never let a survey in.
+        AttributeRefusedError: It names an attribute that is not registered, that was registered with another
+            kind or domain, or that the policy leaves out: it would never let a survey in.
     """
     if isinstance(asked, Survey):
         subject = f"an opt-in to survey {asked.id!r}"
         ids = [attribute.id for attribute in asked.attributes]
         for attribute in asked.attributes:
             if registered.get(attribute.id, attribute) != attribute:
-                raise AttributeRefused(
+                raise AttributeRefusedError(
                     f"{subject} is of no use: its attribute {attribute.id!r} is registered with another "
                     "kind or domain"
                 )
@@ -81,10 +81,10 @@ def check_opt_in(asked: Survey | str, registered: Mapping[str, Attribute], polic
         subject, ids = "an opt-in", [asked]
     for attribute_id in ids:
         if attribute_id not in registered:
-            raise AttributeRefused(
+            raise AttributeRefusedError(
                 f"{subject} is of no use: attribute {attribute_id!r} must be registered first"
             )
         if policy.attributes is not None and attribute_id not in policy.attributes:
-            raise AttributeRefused(
+            raise AttributeRefusedError(
                 f"{subject} is of no use: the policy's attributes must hold {attribute_id!r}"
             )

@@ -12,7 +12,7 @@ from hubbub import wire
 from hubbub.survey import Attribute, Survey
 from hubbub_client.agent.device_state import DeviceState, Wanted, decode_attribute
 from hubbub_client.agent.encoded_value import EncodedValue, encode, pack_encoded, unpack_encoded
-from hubbub_client.errors import AttributeRefused
+from hubbub_client.errors import AttributeRefusedError
 from hubbub_client.ledger.stored import StoredValue
 from hubbub_client.surveys.schedule import MEMOISED, asks_for, first_round, is_static
 from hubbub_client.upload.outcomes import Correction
@@ -37,7 +37,7 @@ class Values:
             self._state.ledger.add_attribute(attribute.id, spec)
             self._state.refresh_attributes()
         elif stored.spec != spec:
-            raise AttributeRefused(
+            raise AttributeRefusedError(
                 f"attribute {attribute.id!r} must be as first registered: same kind and domain"
             )
 
@@ -57,7 +57,9 @@ class Values:
             if attribute.kind == "evolving":
                 self._keep(attribute_id, pack_encoded(encoded), now_s)
         elif stored.memoised != pack_encoded(encoded):
-            raise AttributeRefused(f"attribute {attribute_id!r} is static and was pinned by its first answer")
+            raise AttributeRefusedError(
+                f"attribute {attribute_id!r} is static and was pinned by its first answer"
+            )
 
     def _keep(self, attribute_id: str, value: bytes, now_s: float | None) -> None:
         """Keep an evolving value across restarts for as long as a round waits for it."""
@@ -92,7 +94,7 @@ class Values:
         stored = state.stored_attribute(attribute_id)
         attribute = decode_attribute(stored)
         if attribute.kind == "evolving":
-            raise AttributeRefused(f"attribute {attribute_id!r} is evolving: set its value")
+            raise AttributeRefusedError(f"attribute {attribute_id!r} is evolving: set its value")
         if stored.memoised is None:
             self.set(attribute_id, value, now_s=now_s)
             return Correction(attribute_id, "corrected")

@@ -18,12 +18,12 @@ from typing import Final
 
 from hubbub.filter import MAX_BUDGET
 from hubbub_client.errors import (
-    BudgetFixed,
-    LedgerCorrupt,
+    BudgetFixedError,
+    LedgerCorruptError,
     LedgerError,
-    LedgerForeign,
-    LedgerLocked,
-    LedgerTooNew,
+    LedgerForeignError,
+    LedgerLockedError,
+    LedgerTooNewError,
 )
 from hubbub_client.ledger.file import (
     Counter,
@@ -51,12 +51,13 @@ class Database:
 
     Raises:
         LedgerError: The budget is not one, the file cannot be made or read, or it has an older schema.
-        LedgerLocked: It is open elsewhere.
-        LedgerCorrupt: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
-        LedgerMissing: There was one here, its mark says, and it is gone.
-        LedgerForeign: It is bound to another device, is not the one that was made here, or is an older copy.
-        LedgerTooNew: A later version wrote it.
-        BudgetFixed: It was first opened with another budget.
+        LedgerLockedError: It is open elsewhere.
+        LedgerCorruptError: It is not a ledger, or it is damaged, emptied, or gone from beside its log.
+        LedgerMissingError: There was one here, its mark says, and it is gone.
+        LedgerForeignError: It is bound to another device, is not the one that was made here, or is an older
+            copy.
+        LedgerTooNewError: A later version wrote it.
+        BudgetFixedError: It was first opened with another budget.
     """
 
     def __init__(
@@ -106,9 +107,9 @@ class Database:
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         mark = int(db.execute("PRAGMA application_id").fetchone()[0])
         if mark != APPLICATION_ID:
-            raise LedgerCorrupt(f"ledger {self.path} must be a Hubbub ledger, found another database")
+            raise LedgerCorruptError(f"ledger {self.path} must be a Hubbub ledger, found another database")
         if version > SCHEMA_VERSION:
-            raise LedgerTooNew(f"ledger {self.path} must have schema {SCHEMA_VERSION}, got {version}")
+            raise LedgerTooNewError(f"ledger {self.path} must have schema {SCHEMA_VERSION}, got {version}")
         if version < SCHEMA_VERSION:
             raise LedgerError(f"ledger {self.path} must have schema {SCHEMA_VERSION}, got {version}")
         db.execute("PRAGMA journal_mode = WAL")
@@ -119,13 +120,13 @@ class Database:
         db.execute("PRAGMA trusted_schema = OFF")
         verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise LedgerCorrupt(f"ledger {self.path} is damaged: {verdict}")
+            raise LedgerCorruptError(f"ledger {self.path} is damaged: {verdict}")
         db.execute("PRAGMA foreign_keys = ON")
         row = db.execute("SELECT budget, identity, chain, key_check, ticks FROM device").fetchone()
         if row is None:
-            raise LedgerCorrupt(f"ledger {self.path} is damaged: it states no budget")
+            raise LedgerCorruptError(f"ledger {self.path} is damaged: it states no budget")
         if budget is not None and row[0] != budget:
-            raise BudgetFixed(
+            raise BudgetFixedError(
                 f"budget of {self.path} was fixed at {row[0]!r} by its first open, got {budget!r}"
             )
         self.budget = float(row[0])
@@ -138,14 +139,14 @@ class Database:
         """Bind the ledger to the device at the first open with a key, and recognise it ever after."""
         if device_key is None:
             if known is not None:
-                raise LedgerForeign(f"ledger {self.path} belongs to a device with a key, got none")
+                raise LedgerForeignError(f"ledger {self.path} belongs to a device with a key, got none")
             return
         found = key_check(device_key, identity)
         if known is None:
             with self._transaction() as db:
                 db.execute("UPDATE device SET key_check = ?", (found,))
         elif not hmac.compare_digest(found, known):
-            raise LedgerForeign(f"ledger {self.path} belongs to a device with another key")
+            raise LedgerForeignError(f"ledger {self.path} belongs to a device with another key")
 
     def _check_ticks(self, ticks: int | None) -> None:
         """Bind the ledger to the host's counter at the first open with one, and compare the two ever after.
@@ -155,18 +156,18 @@ class Database:
         """
         if self._counter is None:
             if ticks is not None:
-                raise LedgerForeign(f"ledger {self.path} belongs to a device with a counter, got none")
+                raise LedgerForeignError(f"ledger {self.path} belongs to a device with a counter, got none")
             return
         known = read_counter(self._counter)
         if ticks is None:
             if known != 0:
-                raise LedgerForeign(
+                raise LedgerForeignError(
                     f"ledger {self.path} must be this device's first, and its counter says there was another"
                 )
             with self._transaction() as db:
                 db.execute("UPDATE device SET ticks = 1")
         elif not known <= ticks <= known + 1:
-            raise LedgerForeign(
+            raise LedgerForeignError(
                 f"ledger {self.path} must have counted {known} changes as its device has, got {ticks}: "
                 + ("it is an older copy" if ticks < known else "the counter is another one")
             )
@@ -213,7 +214,9 @@ class Database:
 
     def _check(self) -> None:
         if self._process != os.getpid():
-            raise LedgerLocked(f"ledger {self.path} belongs to the process that opened it, not to its fork")
+            raise LedgerLockedError(
+                f"ledger {self.path} belongs to the process that opened it, not to its fork"
+            )
         if self._broken:
             raise LedgerError(f"ledger {self.path} is closed, or failed and must be opened again")
 

@@ -19,7 +19,13 @@ import stat
 from pathlib import Path
 from typing import Final, Protocol
 
-from hubbub_client.errors import LedgerCorrupt, LedgerError, LedgerForeign, LedgerLocked, LedgerMissing
+from hubbub_client.errors import (
+    LedgerCorruptError,
+    LedgerError,
+    LedgerForeignError,
+    LedgerLockedError,
+    LedgerMissingError,
+)
 from hubbub_client.ledger.schema import make
 from hubbub_client.ledger.transcript import GENESIS
 
@@ -87,9 +93,9 @@ def prepare(path: Path, *, budget: float | None) -> None:
         budget: What a new ledger states as its lifetime epsilon; None to open only what exists.
 
     Raises:
-        LedgerMissing: There is none, but its mark says that there was; or there is none, and none may be
+        LedgerMissingError: There is none, but its mark says that there was; or there is none, and none may be
             made.
-        LedgerCorrupt: The file is empty, or it is gone and its write-ahead log is not.
+        LedgerCorruptError: The file is empty, or it is gone and its write-ahead log is not.
         LedgerError: It cannot be made, or is no file.
     """
     try:
@@ -97,11 +103,11 @@ def prepare(path: Path, *, budget: float | None) -> None:
     except FileNotFoundError:
         for companion in _COMPANIONS:
             if path.with_name(path.name + companion).exists():
-                raise LedgerCorrupt(
+                raise LedgerCorruptError(
                     f"ledger {path} is gone, and its {companion[1:]} file is still there"
                 ) from None
         if mark_path(path).exists():
-            raise LedgerMissing(
+            raise LedgerMissingError(
                 f"ledger {path} is gone, {mark_path(path).name} says: its budget is not renewed"
             ) from None
     except OSError as error:
@@ -110,13 +116,13 @@ def prepare(path: Path, *, budget: float | None) -> None:
         if not stat.S_ISREG(found.st_mode):
             raise LedgerError(f"ledger {path} must be a file, and is none")
         if found.st_size == 0:
-            raise LedgerCorrupt(
+            raise LedgerCorruptError(
                 f"ledger {path} is empty: what it held is lost, and its budget is not renewed"
             )
         _close_to_others(path)
         return
     if budget is None:
-        raise LedgerMissing(f"ledger {path} does not exist")
+        raise LedgerMissingError(f"ledger {path} does not exist")
     try:
         _make(path, budget)
     except OSError as error:
@@ -193,7 +199,7 @@ def check_mark(path: Path, identity: bytes) -> None:
         identity: Its own, drawn when it was made.
 
     Raises:
-        LedgerForeign: The mark is another ledger's.
+        LedgerForeignError: The mark is another ledger's.
         LedgerError: The mark cannot be read or made.
     """
     mark = mark_path(path)
@@ -207,7 +213,7 @@ def check_mark(path: Path, identity: bytes) -> None:
         raise LedgerError(f"mark {mark} cannot be read: {error.strerror}") from None
     else:
         if found != expected:
-            raise LedgerForeign(f"ledger {path} is not the one that was made here, {mark.name} says")
+            raise LedgerForeignError(f"ledger {path} is not the one that was made here, {mark.name} says")
         _close_to_others(mark)
         return
     draft = mark.with_name(mark.name + ".new")
@@ -241,11 +247,11 @@ def key_check(device_key: bytes, identity: bytes) -> bytes:
 def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> LedgerError:
     """Return the ledger error for an error of the database, without any value that was to be stored."""
     if isinstance(error, UnicodeDecodeError):  # a name or a text that is no longer one
-        return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
+        return LedgerCorruptError(f"ledger {path} is damaged, or is not a ledger")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return LedgerLocked(f"ledger {path} is open elsewhere: one process at a time")
+        return LedgerLockedError(f"ledger {path} is open elsewhere: one process at a time")
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return LedgerCorrupt(f"ledger {path} is damaged, or is not a ledger")
+        return LedgerCorruptError(f"ledger {path} is damaged, or is not a ledger")
     # SQLite's own message may quote a bound value's column, never the value; its code says enough.
     return LedgerError(f"ledger {path} failed: {getattr(error, 'sqlite_errorname', type(error).__name__)}")

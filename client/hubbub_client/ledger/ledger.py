@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
-from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.database import Database
 from hubbub_client.ledger.refusals import SELECT, decode_refusals, write_refusal
 from hubbub_client.ledger.stored import (
@@ -88,7 +88,7 @@ class Ledger(Database):
         """Return the filter's steps since the last `forget`, oldest first.
 
         Raises:
-            LedgerCorrupt: If a row, or the account of what was closed, was changed or is missing.
+            LedgerCorruptError: If a row, or the account of what was closed, was changed or is missing.
         """
         found: list[TranscriptEntry] = []
         chain = GENESIS
@@ -104,7 +104,7 @@ class Ledger(Database):
             found.append(TranscriptEntry(kind, *row[1:6], bound))  # type: ignore[arg-type, call-arg]  # STRICT
             chain = entry_checksum(chain, found[-1])
         if chain != self._chain:
-            raise LedgerCorrupt(f"ledger {self.path} is damaged: its transcript is not what was written")
+            raise LedgerCorruptError(f"ledger {self.path} is damaged: its transcript is not what was written")
         return found
 
     def answers(self) -> list[StoredAnswer]:
@@ -257,7 +257,9 @@ class Ledger(Database):
                     "UPDATE attribute SET pinned = ? WHERE id = ? AND pinned IS NULL", (value, attribute_id)
                 )
                 if pinned.rowcount != 1:
-                    raise LedgerCorrupt("an answer must read the pinned value, and another one is pinned")
+                    raise LedgerCorruptError(
+                        "an answer must read the pinned value, and another one is pinned"
+                    )
             chain = self._append(db, () if record is None else (record,))
             db.execute(
                 "INSERT INTO answer (enrolment, round, generation, id) "

@@ -6,7 +6,7 @@ import os
 import threading
 from types import TracebackType
 
-from hubbub_client.errors import LedgerLocked
+from hubbub_client.errors import LedgerLockedError
 
 
 class ProcessLock:
@@ -26,9 +26,9 @@ class ProcessLock:
         return os.getpid() != self._process
 
     def check(self) -> None:
-        """Raise LedgerLocked in a fork."""
+        """Raise LedgerLockedError in a fork."""
         if self.inherited:
-            raise LedgerLocked("an agent belongs to the process that opened it, not to its fork")
+            raise LedgerLockedError("an agent belongs to the process that opened it, not to its fork")
 
     def __enter__(self) -> None:
         self.check()

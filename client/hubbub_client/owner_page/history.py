@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from hubbub import wire
 from hubbub.survey import Survey
-from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import StoredAnswer
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import scheduled_answer_of
@@ -26,7 +26,7 @@ def sent_reports(
         surveys: Every survey, by digest.
 
     Raises:
-        LedgerCorrupt: If an answer has no row.
+        LedgerCorruptError: If an answer has no row.
     """
     symbols = {(row.digest, row.slot, row.pin_version): row.symbol for row in rows if row.symbol is not None}
     found: list[SentReport] = []
@@ -36,7 +36,7 @@ def sent_reports(
         key = (answer.digest, scheduled_answer_of(survey, answer.round), answer.pin_version)
         symbol = symbols.get(key)
         if symbol is None:
-            raise LedgerCorrupt("an answer in the ledger has no row in its transcript")
+            raise LedgerCorruptError("an answer in the ledger has no row in its transcript")
         loss = 0.0
         if key not in counted:
             likelihood = survey.channel.log_likelihood(symbol)

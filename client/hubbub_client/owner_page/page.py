@@ -21,7 +21,7 @@ from typing import Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from hubbub.survey import Survey
-from hubbub_client.errors import LedgerError, LedgerLocked
+from hubbub_client.errors import LedgerError, LedgerLockedError
 from hubbub_client.owner_page.account import Account
 from hubbub_client.owner_page.html import document, message
 
@@ -175,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 with self.server.opened() as agent:
                     found = then(agent)
-            except LedgerLocked:
+            except LedgerLockedError:
                 text = "The app is using this ledger right now. Look again when it is closed, or look there."
                 found = HTTPStatus.SERVICE_UNAVAILABLE, message(text)
             except LedgerError as error:

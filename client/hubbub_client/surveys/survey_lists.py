@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from hubbub.errors import ListError, ListFault, ParameterError
 from hubbub.survey import MAX_LIFE_S, Opened, open_signed, public_key, read_unverified
-from hubbub_client.errors import ClientError, ListRefused
+from hubbub_client.errors import ClientError, ListRefusedError
 from hubbub_client.surveys.stored_list import StoredList
 
 ListRefusal: TypeAlias = ListFault | Literal["expired", "rolled_back", "clock_not_trusted"]
@@ -45,24 +45,24 @@ def opened(data: bytes, keys: Collection[bytes]) -> Opened:
     """Return the list that `data` holds, signed by one of the keys.
 
     Raises:
-        ListRefused: It is not.
+        ListRefusedError: It is not.
     """
     try:
         return open_signed(data, keys)
     except ListError as error:
-        raise ListRefused(error.reason, str(error)) from None
+        raise ListRefusedError(error.reason, str(error)) from None
 
 
 def unverified(data: bytes) -> tuple[bytes, ...]:
     """Return the canonical bytes of a plain or signed list, whoever made it.
 
     Raises:
-        ListRefused: It is no list.
+        ListRefusedError: It is no list.
     """
     try:
         return read_unverified(data)[1]
     except ListError as error:
-        raise ListRefused(error.reason, "collector's list of surveys cannot be read") from None
+        raise ListRefusedError(error.reason, "collector's list of surveys cannot be read") from None
 
 
 def newest(seen: Iterable[StoredList], keys: Collection[bytes]) -> StoredList | None:

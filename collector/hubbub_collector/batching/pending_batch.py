@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.wire import Malformed, Outcome, Report, encode_response
 from hubbub_collector.admission import Admission, Verdict
 from hubbub_collector.batching.batcher import Batch, largest_row
-from hubbub_collector.errors import NotDurable
+from hubbub_collector.errors import NotDurableError
 
 
 class Waiting(Protocol):
@@ -29,7 +29,7 @@ class Waiting(Protocol):
     def answer(self, outcomes: bytes) -> None:
         """Say that it is durable, and give its encoded outcomes."""
 
-    def refuse(self, error: NotDurable) -> None:
+    def refuse(self, error: NotDurableError) -> None:
         """Say that nothing was stored."""
 
 
@@ -57,7 +57,7 @@ class WaitingCoroutine:
         if not self.future.done():
             self.future.set_result(outcomes)
 
-    def refuse(self, error: NotDurable) -> None:
+    def refuse(self, error: NotDurableError) -> None:
         """Raise an error in it, unless it was cancelled."""
         if not self.future.done():
             self.future.set_exception(error)
@@ -152,7 +152,7 @@ class PendingBatch:
         for *_, waiting in self._judged:
             yield waiting
 
-    def shed(self, since_s: float, error: NotDurable) -> tuple[int, int]:
+    def shed(self, since_s: float, error: NotDurableError) -> tuple[int, int]:
         """Refuse the uploads that came before a time, and drop those whose senders have given up.
 
         Args:
@@ -200,7 +200,7 @@ class PendingBatch:
         for waiting, answer in zip(self._waiting, self._answers, strict=True):
             waiting.answer(answer)
 
-    def forget(self, error: NotDurable) -> None:
+    def forget(self, error: NotDurableError) -> None:
         """Tell everyone that nothing was stored."""
         for waiting in self._all():
             waiting.refuse(error)

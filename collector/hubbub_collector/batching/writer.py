@@ -20,7 +20,7 @@ from hubbub_collector.admission import Admission, Key, Verdict
 from hubbub_collector.batching.batcher import Batch, parts_of
 from hubbub_collector.batching.pending_batch import PendingBatch, Waiting, WaitingCoroutine
 from hubbub_collector.boot_clock import boot_s
-from hubbub_collector.errors import NotDurable
+from hubbub_collector.errors import NotDurableError
 from hubbub_collector.metrics import Fate, Metrics
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic import Log, LogError
@@ -103,10 +103,11 @@ class Writer:
             is_gone: Return whether the sender hung up; then the upload is dropped if it is not written yet.
 
         Returns:
-            The answer to it, when the batch is durable; NotDurable when it was forgotten, or waited too long.
+            The answer to it, when the batch is durable; NotDurableError when it was forgotten, or waited too
+            long.
 
         Raises:
-            NotDurable: If the writer takes no more.
+            NotDurableError: If the writer takes no more.
         """
         waiting = self._waiting(began_s, is_gone)
         pending = self._open or self._begin()
@@ -136,7 +137,7 @@ class Writer:
             As `submit` does.
 
         Raises:
-            NotDurable: If the writer takes no more.
+            NotDurableError: If the writer takes no more.
         """
         waiting = self._waiting(began_s, is_gone)
         self.take_rows(rows, now_s, form, waiting)
@@ -159,7 +160,7 @@ class Writer:
 
     def _begin(self) -> PendingBatch:
         if not self.takes_uploads:
-            raise NotDurable("the gateway must be running to take uploads, got a stopped one")
+            raise NotDurableError("the gateway must be running to take uploads, got a stopped one")
         self._open = PendingBatch(self._new_batch, self._loop.time() + self._settings.linger_s)
         self._queue.append(self._open)
         self._wake.set()
@@ -182,7 +183,7 @@ class Writer:
         return pending.is_full(self._settings.max_batch_reports, self._settings.max_batch_bytes)
 
     async def stop(self) -> None:
-        """Write what is waiting, without lingering, and end; uploads from here on raise NotDurable."""
+        """Write what is waiting, without lingering, and end; uploads from here on raise NotDurableError."""
         self._stopping, self._open = True, None
         self._wake.set()
         self._flush.set()
@@ -207,7 +208,7 @@ class Writer:
             if pending is self._open:
                 self._open = None
             if self._broken is not None:
-                pending.forget(NotDurable("the writer failed"))
+                pending.forget(NotDurableError("the writer failed"))
                 continue
             self._shed(
                 pending, self._settings.linger_s + self._settings.max_wait_s if more_waits else math.inf
@@ -225,7 +226,9 @@ class Writer:
     def _shed(self, pending: PendingBatch, most_s: float) -> None:
         """Refuse what waited too long, and drop what nobody waits for, before any work is spent on it."""
         now_s = self._boot_clock()
-        error = NotDurable(f"an upload must be written within {self._settings.max_wait_s:g} s of its linger")
+        error = NotDurableError(
+            f"an upload must be written within {self._settings.max_wait_s:g} s of its linger"
+        )
         refused, dropped = pending.shed(now_s - most_s, error)
         self._metrics.shed["waited"] += refused
         self._metrics.shed["gone"] += dropped
@@ -236,7 +239,7 @@ class Writer:
                 self._settings.max_wait_s,
             )
 
-    async def _store(self, pending: PendingBatch) -> tuple[Fate, NotDurable | None]:
+    async def _store(self, pending: PendingBatch) -> tuple[Fate, NotDurableError | None]:
         """Judge and append a batch; return what became of it, and why those who wait hear no outcome."""
         try:
             pending.judge(self._admission)
@@ -245,12 +248,12 @@ class Writer:
             if self.healthy:
                 _LOG.warning("uploads get 503 until the log takes them again: %s", cause)
             self.healthy = False
-            return "forgotten", NotDurable(f"the log did not take a batch: {cause}")
+            return "forgotten", NotDurableError(f"the log did not take a batch: {cause}")
         except Exception as cause:
             # Not a failing disk but a bug: nothing more is taken, and the operator sees where it is.
             self._broken, self._open, self.healthy = cause, None, False
             _LOG.exception("the gateway takes no more uploads")
-            return "forgotten", NotDurable("the writer failed")
+            return "forgotten", NotDurableError("the writer failed")
         if (overdue := self._overdue(pending)) is not None:
             if self.healthy:
                 _LOG.warning("uploads get 503: %s", overdue)
@@ -261,7 +264,7 @@ class Writer:
             self.healthy = True
         return "stored", None
 
-    def _overdue(self, pending: PendingBatch) -> NotDurable | None:
+    def _overdue(self, pending: PendingBatch) -> NotDurableError | None:
         """Return an error if a batch took so long from judgement to log that a seal may have come before it.
 
         This process may have been stopped, or its machine asleep, in between: what was `accepted` then would
@@ -270,7 +273,7 @@ class Writer:
         took_s = self._boot_clock() - pending.began_s
         if took_s <= self._settings.delivery_s:
             return None
-        return NotDurable(
+        return NotDurableError(
             f"a batch must be in the log {self._settings.delivery_s:g} s after it was judged, "
             f"took {took_s:.1f} s"
         )

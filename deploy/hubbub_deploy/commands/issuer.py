@@ -170,12 +170,12 @@ def _read_key(path: Path) -> RSAPrivateKey:
 
 def trusted(clock: Callable[[], float]) -> Callable[[], float | None]:
     """Return a clock that says None where the other is in doubt."""
-    from hubbub_aggregator import ClockDoubt  # noqa: PLC0415 - slow to load
+    from hubbub_aggregator import ClockDoubtError  # noqa: PLC0415 - slow to load
 
     def now_s() -> float | None:
         try:
             return clock()
-        except ClockDoubt:
+        except ClockDoubtError:
             return None
 
     return now_s

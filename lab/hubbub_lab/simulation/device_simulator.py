@@ -19,7 +19,7 @@ from hubbub import wire
 from hubbub.errors import ParameterError
 from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import Attribute, Survey
-from hubbub_client import AttributeRefused
+from hubbub_client import AttributeRefusedError
 from hubbub_client.agent import (
     MAX_LEDGER_BYTES,
     MAX_LEDGER_MEMORY,
@@ -157,10 +157,10 @@ class DeviceSimulator:
         """Declare an attribute of every device; to declare it again changes nothing.
 
         Raises:
-            AttributeRefused: If one of that id has another kind or domain.
+            AttributeRefusedError: If one of that id has another kind or domain.
         """
         if self._attributes.setdefault(attribute.id, attribute) != attribute:
-            raise AttributeRefused(f"attribute {attribute.id!r} must be as first registered")
+            raise AttributeRefusedError(f"attribute {attribute.id!r} must be as first registered")
         if attribute.id not in self._readings:
             self._readings[attribute.id] = encode_many(attribute, [None] * self.devices)
 
@@ -172,19 +172,22 @@ class DeviceSimulator:
             values: One per device, shape (n,).
 
         Raises:
-            AttributeRefused: If the attribute is not registered, or is static and was answered with others.
+            AttributeRefusedError: If the attribute is not registered, or is static and was answered with
+                others.
             ParameterError: If there is not one value per device.
         """
         attribute = self._attributes.get(attribute_id)
         if attribute is None:
-            raise AttributeRefused(f"attribute {attribute_id!r} must be registered first")
+            raise AttributeRefusedError(f"attribute {attribute_id!r} must be registered first")
         if len(values) != self.devices:
             raise ParameterError(f"values must be one per device, {self.devices}, got {len(values)}")
         readings = encode_many(attribute, values)
         if attribute_id in self._pinned and not np.array_equal(
             readings, self._readings[attribute_id], equal_nan=True
         ):
-            raise AttributeRefused(f"attribute {attribute_id!r} is static and was pinned by its first answer")
+            raise AttributeRefusedError(
+                f"attribute {attribute_id!r} is static and was pinned by its first answer"
+            )
         self._readings[attribute_id] = readings
 
     def enrol(self, survey: Survey, *, now_s: float) -> SimulatedEnrolment:

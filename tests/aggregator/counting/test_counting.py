@@ -13,7 +13,7 @@ from hubbub_aggregator.counting.counting import apply, apply_many, count_only
 from hubbub_aggregator.counting.dedup import Unchecked
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.errors import Gap
+from hubbub_aggregator.errors import GapError
 
 HEALTH = Survey.parse(LABELS)
 DAY = 24 * 60
@@ -198,9 +198,9 @@ def test_redelivered_offsets_are_dropped() -> None:
 def test_hole_in_the_offsets_is_a_gap_and_changes_nothing() -> None:
     state = applied()
     before = counted(state)
-    with pytest.raises(Gap, match="must be 1, got 2"):
+    with pytest.raises(GapError, match="must be 1, got 2"):
         apply(state, 2, batch(segment(HEALTH, 0, reports(0))))
-    with pytest.raises(Gap):
+    with pytest.raises(GapError):
         apply_many(state, [(1, batch(segment(HEALTH, 0, reports(0)))), (3, b"")])
     assert (counted(state), state.offset) == (before, 1)
 

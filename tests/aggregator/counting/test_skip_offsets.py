@@ -14,7 +14,7 @@ from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.skip_offsets import skip_lost
-from hubbub_aggregator.errors import Lost
+from hubbub_aggregator.errors import LostError
 from hubbub_aggregator.release.round_release import release
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.embedded import Worker
@@ -95,7 +95,7 @@ def test_log_that_begins_after_what_was_counted_is_lost_until_it_is_adopted() ->
     running.verify()
     log.begins[0] = 7
     for attempt in (running.verify, lambda: assigned().load([0])):
-        with pytest.raises(Lost, match=r"offset 4 must come next, and the log begins at 7; .* --from 7"):
+        with pytest.raises(LostError, match=r"offset 4 must come next, and the log begins at 7; .* --from 7"):
             attempt()
     store.save(0, skip_lost(store.load(0), 7, [], now_s=MORNING_S))
     again = assigned()

@@ -18,7 +18,7 @@ from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.dead_letters import KeyedDeadLetters, in_order
 from hubbub_aggregator.counting.partition import Change, PartitionState
 from hubbub_aggregator.counting.skipping import skip_record, skips_of
-from hubbub_aggregator.errors import Unappliable
+from hubbub_aggregator.errors import UnappliableError
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
@@ -92,7 +92,7 @@ def test_record_that_cannot_be_applied_is_named_and_all_before_it_are_saved() ->
     setting = Setting()
     for _ in range(2):
         with pytest.raises(
-            Unappliable, match=r"record at offset 17 .*ZeroDivisionError.* --skip 0:17 "
+            UnappliableError, match=r"record at offset 17 .*ZeroDivisionError.* --skip 0:17 "
         ) as told:
             setting.take()
         assert "4711" not in str(told.value)
@@ -101,7 +101,7 @@ def test_record_that_cannot_be_applied_is_named_and_all_before_it_are_saved() ->
 
 def test_record_that_is_skipped_is_a_dead_letter_and_a_lost_range() -> None:
     setting = Setting()
-    with pytest.raises(Unappliable):
+    with pytest.raises(UnappliableError):
         setting.take()
     assert setting.skip_record(0, POISON_AT)
     assert not setting.skip_record(0, POISON_AT)
@@ -142,7 +142,7 @@ def test_record_that_was_counted_or_is_not_there_is_not_skipped(
     partition: int, offset: int, said: str
 ) -> None:
     setting = Setting()
-    with pytest.raises(Unappliable):
+    with pytest.raises(UnappliableError):
         setting.take()
     with pytest.raises(ValueError, match=said):
         setting.skip_record(partition, offset)

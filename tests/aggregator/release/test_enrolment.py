@@ -15,7 +15,7 @@ from surveys import LABELS
 from hubbub.errors import ParameterError
 from hubbub.estimation.selection import selection_bound
 from hubbub.survey.survey import Survey
-from hubbub_aggregator.errors import Diverged
+from hubbub_aggregator.errors import DivergedError
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.round_release import canonical_bytes
@@ -158,7 +158,7 @@ def test_a_rebuilt_store_that_counts_otherwise_stops(setting: Setting, fact: str
         other["categories"].pop()
     rewrite(setting.archive, other)
     setting.store = MemoryStore()
-    with pytest.raises(Diverged, match="round 1:"):
+    with pytest.raises(DivergedError, match="round 1:"):
         setting.count()
 
 

@@ -22,7 +22,7 @@ from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.errors import AccountingError, ArchiveError, ArchiveFull, Diverged
+from hubbub_aggregator.errors import AccountingError, ArchiveError, ArchiveFullError, DivergedError
 from hubbub_aggregator.release.disclosure import UNKNOWN, AcceptedSizes, Shown
 from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
@@ -204,7 +204,7 @@ def test_archive_keeps_the_first_version_and_refuses_another(archive: SqliteArch
     assert archive.get(key) is None
     archive.put(key, b"one")
     archive.put(key, b"one")
-    with pytest.raises(Diverged, match="round 1:"):
+    with pytest.raises(DivergedError, match="round 1:"):
         archive.put(key, b"two")
     assert archive.get(key) == b"one"
     assert archive.rounds() == [key]
@@ -325,7 +325,7 @@ def test_an_archive_without_room_says_so_and_takes_the_release_when_there_is_som
         archive._db.execute(f"PRAGMA max_page_count = {pages}")
         for _ in range(2):
             with (
-                pytest.raises(ArchiveFull, match="database or disk is full"),
+                pytest.raises(ArchiveFullError, match="database or disk is full"),
                 archive.together() if together else contextlib.nullcontext(),
             ):
                 archive.put(key, data)

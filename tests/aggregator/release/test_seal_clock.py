@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
-from hubbub_aggregator.errors import ClockDoubt
+from hubbub_aggregator.errors import ClockDoubtError
 from hubbub_aggregator.release.seal_clock import AgreedClock, SteadyClock
 from hubbub_aggregator.runners.embedded import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
@@ -64,7 +64,7 @@ def test_a_clock_that_ran_ahead_says_so_until_it_is_set_right() -> None:
     machine.now_s += 3600.0
     for _ in range(3):
         machine.run(60.0)
-        with pytest.raises(ClockDoubt, match="by more than 5 s, got 3600 s: no round is sealed"):
+        with pytest.raises(ClockDoubtError, match="by more than 5 s, got 3600 s: no round is sealed"):
             steady()
     machine.now_s -= 3600.0
     assert steady() == machine.now_s
@@ -77,7 +77,7 @@ def test_a_clock_that_was_ahead_at_the_start_and_was_set_right_may_not_go_back_t
     machine.now_s -= 3600.0
     assert steady() == machine.now_s
     machine.now_s += 3600.0
-    with pytest.raises(ClockDoubt):
+    with pytest.raises(ClockDoubtError):
         steady()
 
 
@@ -105,7 +105,7 @@ def test_the_steady_time_is_never_ahead_of_the_clock_nor_of_the_truth(
         machine.now_s += jump
         try:
             found = steady()
-        except ClockDoubt:
+        except ClockDoubtError:
             assert machine.now_s > min(believed, machine.now_s - 5.0)
             continue
         assert found <= machine.now_s + 1e-3
@@ -121,7 +121,7 @@ def test_the_earlier_of_two_clocks_that_agree_is_taken(apart: float, found: floa
 @pytest.mark.parametrize("apart", [5.1, -5.1, 3600.0, -1e9])
 def test_clocks_that_are_five_seconds_apart_seal_nothing(apart: float) -> None:
     agreed = AgreedClock(lambda: START_S, lambda: [START_S, START_S + apart])
-    with pytest.raises(ClockDoubt, match="must agree within 5 s"):
+    with pytest.raises(ClockDoubtError, match="must agree within 5 s"):
         agreed()
 
 

@@ -16,7 +16,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.errors import Ahead, Gap, StoreConflict, Superseded
+from hubbub_aggregator.errors import AheadError, GapError, StoreConflictError, SupersededError
 from hubbub_aggregator.runners.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
 
 HEALTH = Survey.parse(LABELS)
@@ -83,7 +83,7 @@ def test_record_that_never_comes_is_a_gap(setting: Setting) -> None:
     setting.assignment.load([0])
     assert setting.assignment.process(0, RECORDS[3:5]) == SeekTo(0)
     setting.now_s = GAP_PATIENCE_S + 0.1
-    with pytest.raises(Gap, match=r"offset 0 must come next, got 3 .* --partition 0 --from 3`"):
+    with pytest.raises(GapError, match=r"offset 0 must come next, got 3 .* --partition 0 --from 3`"):
         setting.assignment.process(0, RECORDS[5:6])
     assert setting.store.load(0).offset == 0
 
@@ -94,7 +94,7 @@ def test_record_that_never_comes_is_a_gap_even_if_nothing_else_comes(setting: Se
     setting.now_s = GAP_PATIENCE_S
     setting.assignment.verify()
     setting.now_s += 0.1
-    with pytest.raises(Gap, match="partition 0: offset 0 must come next"):
+    with pytest.raises(GapError, match="partition 0: offset 0 must come next"):
         setting.assignment.verify()
 
 
@@ -103,7 +103,7 @@ def test_log_that_is_cut_while_it_is_counted_is_noticed(setting: Setting) -> Non
     setting.assignment.process(0, RECORDS)
     setting.assignment.verify()
     setting.ends[0] = 3
-    with pytest.raises(Ahead, match="at most the log's 3, got 31"):
+    with pytest.raises(AheadError, match="at most the log's 3, got 31"):
         setting.assignment.verify()
 
 
@@ -122,7 +122,7 @@ def test_two_who_count_one_partition_are_a_conflict(setting: Setting) -> None:
     setting.assignment.load([0])
     other.load([0])
     setting.assignment.process(0, RECORDS[:10])
-    with pytest.raises(StoreConflict):
+    with pytest.raises(StoreConflictError):
         other.process(0, RECORDS[:11])
     assert setting.store.load(0).offset == 10
 
@@ -131,7 +131,7 @@ def test_store_ahead_of_the_log_is_refused(setting: Setting) -> None:
     setting.assignment.load([0])
     setting.assignment.process(0, RECORDS)
     setting.ends[0] = 30
-    with pytest.raises(Ahead, match="at most the log's 30, got 31"):
+    with pytest.raises(AheadError, match="at most the log's 30, got 31"):
         setting.another().load([0])
 
 
@@ -222,7 +222,7 @@ class SlowStore(MemoryStore):
         return super().load(partition)
 
 
-@pytest.mark.parametrize("fails", [None, StoreConflict("another writer moves it")])
+@pytest.mark.parametrize("fails", [None, StoreConflictError("another writer moves it")])
 def test_load_that_a_newer_one_overtakes_takes_nothing_over(
     setting: Setting, fails: Exception | None
 ) -> None:
@@ -247,7 +247,7 @@ def test_load_that_a_newer_one_overtakes_takes_nothing_over(
     assert not newer.is_alive()
     store.go_on.set()
     thread.join(PATIENCE_S)
-    assert [type(error) for error in ended] == [Superseded]
+    assert [type(error) for error in ended] == [SupersededError]
     assert assignment.process(1, [(0, RECORDS[0][1])]) is None
     assert assignment.process(0, RECORDS[:10]) is None
     assert (store.load(0).offset, store.load(1).offset) == (10, 0)
@@ -256,7 +256,7 @@ def test_load_that_a_newer_one_overtakes_takes_nothing_over(
 def test_load_that_begins_after_its_partitions_were_revoked_reads_nothing(setting: Setting) -> None:
     older = setting.assignment.revoke()
     setting.assignment.revoke()
-    with pytest.raises(Superseded, match="generation 2, got 1"):
+    with pytest.raises(SupersededError, match="generation 2, got 1"):
         setting.assignment.load([0], older)
     assert setting.assignment.process(0, RECORDS) is None
     assert setting.store.load(0).offset == 0

@@ -13,7 +13,7 @@ from surveys import LABELS
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey, RoundState
-from hubbub_aggregator.errors import ArchiveError, LeaseLost
+from hubbub_aggregator.errors import ArchiveError, LeaseLostError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.runners.assignment import Assignment
 from hubbub_aggregator.runners.embedded import Worker
@@ -44,7 +44,7 @@ class WatchedStore:
 
     def hold_lease(self) -> None:
         if self.is_taken:
-            raise LeaseLost("taken")
+            raise LeaseLostError("taken")
 
     def forget(self, partition: int, key: RoundKey) -> None:
         self.forgotten.append((partition, key))

@@ -13,7 +13,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, Voucher, encode_record
-from hubbub_aggregator.errors import Ahead, ArchiveError, Diverged, StoreConflict
+from hubbub_aggregator.errors import AheadError, ArchiveError, DivergedError, StoreConflictError
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.disclosure import Shown
 from hubbub_aggregator.release.estimates import METHOD
@@ -316,7 +316,7 @@ def test_restarted_worker_goes_on_where_the_store_says(setting: Setting) -> None
     second = setting.worker()
     drain(second)
     assert setting.view.snapshot()["accounting"]["accepted"] == 40
-    with pytest.raises(StoreConflict):
+    with pytest.raises(StoreConflictError):
         first.step()
 
 
@@ -345,7 +345,7 @@ def test_release_that_differs_from_the_archived_one_stops_the_worker(setting: Se
     worker = setting.worker()
     drain(worker)
     worker.seal([(HEALTH.digest, 0)])
-    with pytest.raises(Diverged):
+    with pytest.raises(DivergedError):
         drain(worker)
 
 
@@ -375,7 +375,7 @@ def test_store_rebuilt_from_the_log_releases_the_same_bytes(setting: Setting) ->
     worker.seal([(HEALTH.digest, 0)])
     drain(worker)
     setting.store = MemoryStore()
-    drain(setting.worker())  # would raise Diverged
+    drain(setting.worker())  # would raise DivergedError
     assert setting.shown()["sealed"] is True
 
 
@@ -383,7 +383,7 @@ def test_store_ahead_of_its_log_is_refused(setting: Setting) -> None:
     setting.write(0, 40)
     drain(setting.worker())
     setting.log.records[1].pop()
-    with pytest.raises(Ahead, match="partition 1"):
+    with pytest.raises(AheadError, match="partition 1"):
         setting.worker()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hubbub_aggregator.errors import ArchiveError, Diverged
+from hubbub_aggregator.errors import ArchiveError, DivergedError
 from hubbub_aggregator.release import METHOD
 from hubbub_aggregator.stores import RecountFolder
 
@@ -33,7 +33,7 @@ def test_a_recount_is_kept_once_and_other_bytes_of_its_name_are_refused(tmp_path
     assert path == folder.put(recount("leaky.example.org"))
     assert path.name.startswith(f"{DIGEST}-round-1-without-leaky.example.org-")
     before = path.read_bytes()
-    with pytest.raises(Diverged, match="must be this recount, got other bytes; they stay"):
+    with pytest.raises(DivergedError, match="must be this recount, got other bytes; they stay"):
         folder.put(recount("leaky.example.org", devices=301))
     assert path.read_bytes() == before
     assert folder.files() == [path]

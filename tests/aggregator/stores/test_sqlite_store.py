@@ -15,7 +15,7 @@ from store_contract import HEALTH, HISTORY, VISITED, Opener, StoreContract, some
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.errors import CorruptStore, ForeignStore
+from hubbub_aggregator.errors import CorruptStoreError, ForeignStoreError
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 
 
@@ -73,13 +73,13 @@ def execute(path: Path, statement: str) -> None:
 
 @pytest.mark.parametrize(("log", "partitions"), [("another", 2), ("log", 3)])
 def test_store_of_another_log_or_layout_is_refused(path: Path, log: str, partitions: int) -> None:
-    with pytest.raises(ForeignStore, match="must be the store of"):
+    with pytest.raises(ForeignStoreError, match="must be the store of"):
         SqliteStore(path, log_identity=log, partitions=partitions)
 
 
 def test_store_of_another_schema_version_is_refused(path: Path) -> None:
     execute(path, "UPDATE meta SET value = 2 WHERE key = 'schema'")
-    with pytest.raises(ForeignStore):
+    with pytest.raises(ForeignStoreError):
         load(path)
 
 
@@ -90,7 +90,7 @@ def test_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None
         db.execute("CREATE TABLE cats (name)")
     db.close()
     for path in (text, other):
-        with pytest.raises(ForeignStore):
+        with pytest.raises(ForeignStoreError):
             SqliteStore(path, log_identity="log", partitions=2)
     with closing(sqlite3.connect(other)) as db, db:
         assert db.execute("SELECT name FROM sqlite_schema").fetchall() == [("cats",)]
@@ -99,7 +99,7 @@ def test_file_that_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None
 
 def test_partition_that_the_log_does_not_have_is_refused(path: Path) -> None:
     store = SqliteStore(path, log_identity="log", partitions=2)
-    with pytest.raises(ForeignStore, match="partition"):
+    with pytest.raises(ForeignStoreError, match="partition"):
         store.load(2)
     store.close()
 
@@ -125,7 +125,7 @@ def test_partition_that_the_log_does_not_have_is_refused(path: Path) -> None:
 def test_store_that_contradicts_itself_is_refused(path: Path, damage: str) -> None:
     assert load(path).offset > 0
     execute(path, damage)
-    with pytest.raises(CorruptStore):
+    with pytest.raises(CorruptStoreError):
         load(path)
 
 

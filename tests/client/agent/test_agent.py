@@ -30,12 +30,12 @@ from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_client import (
     Agent,
-    AttributeRefused,
-    BudgetFixed,
+    AttributeRefusedError,
+    BudgetFixedError,
     ClientError,
-    LedgerCorrupt,
+    LedgerCorruptError,
     LedgerError,
-    LedgerLocked,
+    LedgerLockedError,
     Limits,
     Policy,
     TransportError,
@@ -190,11 +190,11 @@ def test_a_static_value_is_pinned_by_its_first_answer(open_agent) -> None:
     agent.enrol(VISITS_SURVEY)
     agent.answer()
     agent.set("visits", 4)
-    with pytest.raises(AttributeRefused, match="pinned"):
+    with pytest.raises(AttributeRefusedError, match="pinned"):
         agent.set("visits", 5)
     agent.close()
     agent = open_agent()
-    with pytest.raises(AttributeRefused, match="pinned"):
+    with pytest.raises(AttributeRefusedError, match="pinned"):
         agent.set("visits", 5)
     agent.set("visits", 4)
 
@@ -220,7 +220,7 @@ def test_a_missing_value_is_answered_as_missing_and_pinned_as_such(tmp_path, clo
         agent.enrol(VISITS_SURVEY)
         assert len(agent.answer()) == 2
         assert agent.readings == [HEALTH.size, VISIT_COUNT.size]
-        with pytest.raises(AttributeRefused, match="pinned"):
+        with pytest.raises(AttributeRefusedError, match="pinned"):
             agent.set("visits", 3)
         agent.set("health", "no such label")
         clock.now_s += DAY_S
@@ -370,13 +370,13 @@ def test_a_restart_rebuilds_the_filter_to_the_last_quantum(open_agent, clock) ->
 def test_the_lifetime_budget_cannot_be_changed(open_agent) -> None:
     open_agent(budget=2.0).close()
     for budget in (1.0, 3.0):
-        with pytest.raises(BudgetFixed):
+        with pytest.raises(BudgetFixedError):
             open_agent(budget=budget)
 
 
 def test_a_second_agent_on_the_same_ledger_is_locked_out(open_agent) -> None:
     agent = open_agent()
-    with pytest.raises(LedgerLocked):
+    with pytest.raises(LedgerLockedError):
         open_agent()
     agent.enrol(HEALTH_SURVEY)
     assert len(agent.answer()) == 1
@@ -389,9 +389,9 @@ def test_an_attribute_cannot_be_registered_anew(open_agent) -> None:
         Attribute.integer("visits", 0, 21, kind="static"),
         Attribute.integer("visits", 0, 20, kind="evolving"),
     ):
-        with pytest.raises(AttributeRefused, match="first registered"):
+        with pytest.raises(AttributeRefusedError, match="first registered"):
             agent.register(other)
-    with pytest.raises(AttributeRefused, match="registered first"):
+    with pytest.raises(AttributeRefusedError, match="registered first"):
         agent.set("height", 170)
 
 
@@ -412,7 +412,7 @@ def test_a_ledger_whose_parts_do_not_fit_is_refused(open_agent, tmp_path, damage
     for statement in damage:
         db.execute(statement)
     db.close()
-    with pytest.raises(LedgerCorrupt):
+    with pytest.raises(LedgerCorruptError):
         agent = open_agent()
         agent.enrol(changed(VISITS, version="2"))
         agent.answer()
@@ -542,7 +542,7 @@ def test_a_value_is_in_no_error_no_log_and_no_representation(tmp_path, clock, co
     for wrong in (1.0, None, "x" * 10):
         try:
             agent.set("weight", wrong)
-        except AttributeRefused:
+        except AttributeRefusedError:
             told.append(traceback.format_exc())
     agent.upload()
     told += [repr(agent), str(agent), repr(agent.status()), repr(agent._state.filter_state), caplog.text]

@@ -15,7 +15,7 @@ from devices import DAY_S, FAST, HEALTH, HEALTH_SURVEY, SETUP, VISIT_COUNT, VISI
 from surveys import START_S
 
 from hubbub.wire import report as wire
-from hubbub_client import Agent, AsyncAgent, ClientError, LedgerError, LedgerLocked
+from hubbub_client import Agent, AsyncAgent, ClientError, LedgerError, LedgerLockedError
 from hubbub_client.agent import async_agent
 from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.ledger.ledger import Ledger
@@ -343,7 +343,7 @@ def test_a_task_cancelled_while_it_opens_leaves_no_ledger_open(make, tmp_path, m
 def test_what_the_ledger_refuses_is_raised_to_who_awaits(make, tmp_path) -> None:
     async def host() -> None:
         async with make():
-            with pytest.raises(LedgerLocked):
+            with pytest.raises(LedgerLockedError):
                 async with make():
                     raise AssertionError("two agents held one ledger")
         with pytest.raises(ClientError, match="must be open"):

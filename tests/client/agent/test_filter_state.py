@@ -11,7 +11,7 @@ from missing_scores import score
 from hubbub.filter import BayesianFilter
 from hubbub.filter.regression.branching import BranchAndBound
 from hubbub_client.agent.filter_state import FilterState, replay
-from hubbub_client.errors import LedgerCorrupt
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import MEMOISED, scheduled_query
 
@@ -50,5 +50,5 @@ def test_a_row_of_a_score_without_its_proof_is_refused_and_so_is_a_proof_of_anyt
     _, rows = rows_of_a_life()
     for place, row in enumerate(rows):
         other = (0, 1) if row.bound is None else None
-        with pytest.raises(LedgerCorrupt, match=r"its proof|does not replay"):
+        with pytest.raises(LedgerCorruptError, match=r"its proof|does not replay"):
             replay([*rows[:place], replace(row, bound=other), *rows[place + 1 :]], SURVEYS, budget=4.0)

@@ -16,7 +16,7 @@ import asyncio, os, signal, sys, threading
 from pathlib import Path
 from devices import FAST_SETUP, HEALTH, HEALTH_SURVEY, Clock, Collector
 from surveys import START_S
-from hubbub_client import Agent, AsyncAgent, LedgerLocked
+from hubbub_client import Agent, AsyncAgent, LedgerLockedError
 
 FOLDER, CLOCK, COLLECTOR = Path(sys.argv[1]), Clock(START_S + 5), Collector()
 
@@ -30,7 +30,7 @@ def forked(act):
         signal.alarm(10)
         try:
             act()
-        except LedgerLocked as error:
+        except LedgerLockedError as error:
             assert "not to its fork" in str(error)
             os._exit(1)
         except BaseException as error:

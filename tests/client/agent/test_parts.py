@@ -11,7 +11,7 @@ from devices import AGREED, DAY_S, HEALTH, HEALTH_SURVEY, VISIT_COUNT, VISITS_SU
 from surveys import START_S
 
 from hubbub.survey.signed_list import SurveyList
-from hubbub_client import AttributeRefused, ListRefused
+from hubbub_client import AttributeRefusedError, ListRefusedError
 from hubbub_client.agent.answerer import Answerer
 from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.agent.enrolments import Enrolments
@@ -102,7 +102,7 @@ def test_reading_a_static_value_says_what_to_memoise_and_changes_nothing(
     parts.enrolments.enrol(VISITS_SURVEY, now_s=NOW_S)
     parts.answerer.answer(now_s=NOW_S)
     assert parts.values.read(VISITS_SURVEY, NOW_S) == ([4], [])
-    with pytest.raises(AttributeRefused, match="pinned"):
+    with pytest.raises(AttributeRefusedError, match="pinned"):
         parts.values.set("visits", 5, now_s=NOW_S)
     assert parts.values.correct("visits", 5, now_s=None).reason == "clock_not_trusted"
     assert parts.values.correct("visits", 5, now_s=NOW_S).status == "corrected"
@@ -142,7 +142,7 @@ def test_a_list_cancels_on_disk_and_gives_back_what_was_not_drawn(parts: Parts, 
     reserved = parts.state.filter_state.committed
     ends = SurveyList(1, START_S, START_S + 9 * DAY_S, (VISITS_SURVEY.canonical,), (HEALTH_SURVEY.digest,))
     data = ends.signed(KEY)
-    with pytest.raises(ListRefused) as caught:
+    with pytest.raises(ListRefusedError) as caught:
         parts.lists.take(data, now_s=None)
     assert caught.value.reason == "clock_not_trusted" and ledger.cancelled() == frozenset()
     assert parts.lists.take(data, now_s=NOW_S) == (VISITS_SURVEY.canonical,)

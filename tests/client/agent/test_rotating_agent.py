@@ -18,7 +18,7 @@ from surveys import LABELS, START_S
 
 from hubbub.survey.domain import Attribute
 from hubbub.survey.survey import Survey
-from hubbub_client import Agent, LedgerCorrupt
+from hubbub_client import Agent, LedgerCorruptError
 from hubbub_client.surveys.rotation import SEED_BYTES, slot_in_cycle
 
 EPSILON = 1.0
@@ -256,5 +256,5 @@ def test_a_seed_is_in_the_ledger_and_cannot_be_exchanged(open_agent, tmp_path) -
     db.execute("UPDATE enrolment SET slot_seed = NULL WHERE seq = 1")
     db.commit()
     db.close()
-    with pytest.raises(LedgerCorrupt, match="must have a seed if it rotates, and only then"):
+    with pytest.raises(LedgerCorruptError, match="must have a seed if it rotates, and only then"):
         open_agent(None)

@@ -8,7 +8,7 @@ import pytest
 from surveys import small
 
 from hubbub.survey import Attribute, Survey
-from hubbub_client import Agent, AttributeRefused, ClientError, Policy
+from hubbub_client import Agent, AttributeRefusedError, ClientError, Policy
 from hubbub_client.testing import FakeClock, FakeCollector
 
 VISITS = Attribute.integer("visits", 0, 77, kind="static")
@@ -57,14 +57,14 @@ def test_a_value_outside_its_domain_raises_and_is_not_quoted(
     tmp_path: Path, attribute_id: str, value: object, rule: str
 ) -> None:
     with opened(tmp_path, strict=True) as agent:
-        with pytest.raises(AttributeRefused) as refused:
+        with pytest.raises(AttributeRefusedError) as refused:
             agent.set(attribute_id, value)
         text = str(refused.value)
         assert rule in text
         assert attribute_id in text
         assert repr(value) not in text.replace(rule, "")
         if attribute_id == "visits":
-            with pytest.raises(AttributeRefused, match="whole number"):
+            with pytest.raises(AttributeRefusedError, match="whole number"):
                 agent.correct(attribute_id, value)
     with opened(tmp_path, strict=False) as agent:
         agent.set(attribute_id, value)
@@ -81,9 +81,9 @@ def test_an_opt_in_that_lets_nothing_in_raises(tmp_path: Path, survey: Survey) -
     with opened(tmp_path, strict=True, policy=Policy(attributes=frozenset({"travel"}))) as agent:
         agent.opt_in("travel")
         agent.opt_in(survey)
-        with pytest.raises(AttributeRefused, match="'trvael' must be registered first"):
+        with pytest.raises(AttributeRefusedError, match="'trvael' must be registered first"):
             agent.opt_in("trvael")
-        with pytest.raises(AttributeRefused, match="the policy's attributes must hold 'visits'"):
+        with pytest.raises(AttributeRefusedError, match="the policy's attributes must hold 'visits'"):
             agent.opt_in("visits")
     with opened(tmp_path, strict=False) as agent:
         agent.opt_in("trvael")
@@ -96,10 +96,10 @@ def test_an_opt_in_to_a_survey_whose_attribute_is_registered_otherwise_raises(
     collector = FakeCollector(clock=clock)
     path = tmp_path / "ledger.db"
     with Agent(path, "http://test", budget=4.0, clock=clock, http=collector, strict=True) as agent:
-        with pytest.raises(AttributeRefused, match="'travel' must be registered first"):
+        with pytest.raises(AttributeRefusedError, match="'travel' must be registered first"):
             agent.opt_in(survey)
         agent.register(Attribute.labels("travel", ["car", "bike", "train"], kind="evolving"))
-        with pytest.raises(AttributeRefused, match="registered with another kind or domain"):
+        with pytest.raises(AttributeRefusedError, match="registered with another kind or domain"):
             agent.opt_in(survey)
 
 
@@ -113,7 +113,7 @@ def test_the_environment_decides_where_the_app_does_not(
         monkeypatch.setenv("HUBBUB_STRICT", said)
     with opened(tmp_path, strict=None) as agent:
         if strict:
-            with pytest.raises(AttributeRefused):
+            with pytest.raises(AttributeRefusedError):
                 agent.set("visits", 99)
         else:
             agent.set("visits", 99)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hubbub_client.errors import BudgetFixed, LedgerCorrupt, LedgerError, LedgerLocked, LedgerTooNew
+from hubbub_client.errors import (
+    BudgetFixedError,
+    LedgerCorruptError,
+    LedgerError,
+    LedgerLockedError,
+    LedgerTooNewError,
+)
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.stored import StoredEnrolment
 from hubbub_client.ledger.transcript import TranscriptEntry
@@ -75,7 +81,7 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
 def test_the_budget_is_fixed_by_the_first_open(path: Path) -> None:
     Ledger(path, budget=1.0).close()
     for other in (0.5, 1.0000001, 2.0):
-        with pytest.raises(BudgetFixed, match=r"fixed at 1\.0"):
+        with pytest.raises(BudgetFixedError, match=r"fixed at 1\.0"):
             Ledger(path, budget=other)
     Ledger(path, budget=1.0).close()
 
@@ -89,7 +95,7 @@ def test_a_budget_that_is_no_budget_is_refused(path: Path, budget: float) -> Non
 
 def test_a_second_open_in_this_process_is_locked_out(path: Path) -> None:
     ledger = Ledger(path, budget=1.0)
-    with pytest.raises(LedgerLocked):
+    with pytest.raises(LedgerLockedError):
         Ledger(path, budget=1.0)
     ledger.add_attribute("age", b"spec")
     ledger.close()
@@ -98,9 +104,9 @@ def test_a_second_open_in_this_process_is_locked_out(path: Path) -> None:
 
 def test_a_second_process_is_locked_out_until_the_first_is_gone(path: Path) -> None:
     code = (
-        "import sys\nfrom hubbub_client.errors import LedgerLocked\n"
+        "import sys\nfrom hubbub_client.errors import LedgerLockedError\n"
         "from hubbub_client.ledger.ledger import Ledger\n"
-        "try: Ledger(sys.argv[1], budget=1.0)\nexcept LedgerLocked: print('locked')\nelse: print('open')"
+        "try: Ledger(sys.argv[1], budget=1.0)\nexcept LedgerLockedError: print('locked')\nelse: print('open')"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 
@@ -121,13 +127,13 @@ def test_a_fork_neither_uses_nor_destroys_the_ledger(path: Path, tmp_path: Path)
     ledger.add_attribute("age", b"spec")
     code = tmp_path / "forked.py"
     code.write_text(
-        "import os, sys\nfrom hubbub_client.errors import LedgerLocked\n"
+        "import os, sys\nfrom hubbub_client.errors import LedgerLockedError\n"
         "from hubbub_client.ledger.ledger import Ledger\n"
         "ledger = Ledger(sys.argv[1], budget=1.0)\nledger.add_attribute('age', b'spec')\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    try: ledger.add_attribute('height', b'spec')\n"
-        "    except LedgerLocked: ledger.close(); sys.exit(0)\n"  # a normal exit: every object is torn down
+        "    except LedgerLockedError: ledger.close(); sys.exit(0)\n"  # a normal exit, all torn down
         "    sys.exit(3)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
         "ledger.add_attribute('weight', b'spec')\n"
@@ -146,14 +152,14 @@ def test_a_fork_neither_uses_nor_destroys_the_ledger(path: Path, tmp_path: Path)
 @pytest.mark.parametrize("content", [b"not a database at all" * 400, b"SQLite format 3\x00" + b"\xff" * 4096])
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(LedgerCorrupt):
+    with pytest.raises(LedgerCorruptError):
         Ledger(path, budget=1.0)
     assert path.read_bytes() == content
 
 
 def test_another_programs_database_is_refused(path: Path) -> None:
     tamper(path, "CREATE TABLE device (budget REAL)", "INSERT INTO device VALUES (1.0)")
-    with pytest.raises(LedgerCorrupt, match="another database"):
+    with pytest.raises(LedgerCorruptError, match="another database"):
         Ledger(path, budget=1.0)
 
 
@@ -162,7 +168,7 @@ def test_a_damaged_page_is_refused(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[4096 : 4096 * 6] = b"\xa5" * (4096 * 5)
     path.write_bytes(data)
-    with pytest.raises(LedgerCorrupt):
+    with pytest.raises(LedgerCorruptError):
         Ledger(path, budget=1.0)
 
 
@@ -182,7 +188,7 @@ def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
     tamper(path, "PRAGMA user_version = 6")
-    with pytest.raises(LedgerTooNew, match="got 6"):
+    with pytest.raises(LedgerTooNewError, match="got 6"):
         Ledger(path, budget=1.0)
 
 
@@ -209,7 +215,7 @@ def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tupl
     filled(path)
     tamper(path, *damage)
     ledger = Ledger(path, budget=1.0)
-    with pytest.raises(LedgerCorrupt, match="transcript"):
+    with pytest.raises(LedgerCorruptError, match="transcript"):
         ledger.transcript()
     ledger.close()
 
@@ -254,7 +260,7 @@ def test_the_file_lets_a_value_be_pinned_anew_only_as_a_new_generation(path: Pat
 def test_an_answer_that_would_pin_over_a_pinned_value_is_not_written(path: Path) -> None:
     filled(path)
     ledger = Ledger(path, budget=1.0)
-    with pytest.raises(LedgerCorrupt, match="another one is pinned"):
+    with pytest.raises(LedgerCorruptError, match="another one is pinned"):
         ledger.add_answer(
             digest=DIGEST,
             round_number=1,
@@ -274,14 +280,14 @@ def test_a_ledger_truncated_to_nothing_does_not_open_with_a_new_budget(path: Pat
     path.write_bytes(b"")
     if cut == "log too":
         path.with_name("ledger.db-wal").write_bytes(b"")
-    with pytest.raises(LedgerCorrupt, match="is empty"):
+    with pytest.raises(LedgerCorruptError, match="is empty"):
         Ledger(path, budget=1.0)
     assert path.read_bytes() == b""
 
 
 def test_a_ledger_that_is_gone_beside_its_log_does_not_open_with_a_new_budget(path: Path) -> None:
     path.with_name("ledger.db-wal").write_bytes(b"frames of the ledger that was here")
-    with pytest.raises(LedgerCorrupt, match="is gone"):
+    with pytest.raises(LedgerCorruptError, match="is gone"):
         Ledger(path, budget=1.0)
     assert not path.exists()
 
@@ -289,7 +295,7 @@ def test_a_ledger_that_is_gone_beside_its_log_does_not_open_with_a_new_budget(pa
 def test_a_database_without_tables_is_no_new_ledger(path: Path) -> None:
     tamper(path, "PRAGMA journal_mode = WAL")
     assert path.stat().st_size
-    with pytest.raises(LedgerCorrupt, match="must be a Hubbub ledger"):
+    with pytest.raises(LedgerCorruptError, match="must be a Hubbub ledger"):
         Ledger(path, budget=1.0)
 
 
@@ -326,7 +332,7 @@ def test_of_two_that_make_a_ledger_at_once_the_first_stands(
         link(made, name)
 
     monkeypatch.setattr(os, "link", late)
-    with pytest.raises(BudgetFixed, match=r"fixed at 2\.0"):
+    with pytest.raises(BudgetFixedError, match=r"fixed at 2\.0"):
         Ledger(path, budget=1.0)
 
 

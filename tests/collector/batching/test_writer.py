@@ -26,7 +26,7 @@ from hubbub_collector.admission import Admission, AdmissionRules, Verdict
 from hubbub_collector.batching import batcher
 from hubbub_collector.batching.batcher import LARGEST_ROW
 from hubbub_collector.batching.writer import Writer
-from hubbub_collector.errors import NotDurable
+from hubbub_collector.errors import NotDurableError
 from hubbub_collector.metrics import Metrics
 from hubbub_collector.settings import GatewaySettings
 from hubbub_topic.errors import LogError
@@ -271,7 +271,7 @@ def test_a_batch_that_fails_is_forgotten_and_never_appended_again(log: GatedLog)
         writer = writer_on(log, linger_s=0)
         log.failure = LogError("disk full")
         failed = await asyncio.gather(submit(writer, 1), submit(writer, 2), return_exceptions=True)
-        assert [type(error) for error in failed] == [NotDurable] * 2
+        assert [type(error) for error in failed] == [NotDurableError] * 2
         assert not writer.healthy
         log.failure = None
         await submit(writer, 3)
@@ -291,7 +291,7 @@ def test_a_failing_log_is_told_once_and_its_recovery_once(
         writer = writer_on(log, linger_s=0)
         log.failure = LogError("disk full")
         for i in range(5):
-            with pytest.raises(NotDurable, match="disk full"):
+            with pytest.raises(NotDurableError, match="disk full"):
                 await submit(writer, i)
         log.failure = None
         for i in range(5):
@@ -314,10 +314,11 @@ def test_a_bug_stops_the_writer_for_good_and_is_told_with_its_place(
         log.failure = RuntimeError("a bug")
         log.gate.set()
         assert all(
-            isinstance(e, NotDurable) for e in await asyncio.gather(first, second, return_exceptions=True)
+            isinstance(e, NotDurableError)
+            for e in await asyncio.gather(first, second, return_exceptions=True)
         )
         log.failure = None
-        with pytest.raises(NotDurable):
+        with pytest.raises(NotDurableError):
             await submit(writer, 3)
         assert not writer.healthy
         await writer.stop()
@@ -336,7 +337,7 @@ def test_stopping_writes_what_waits_without_lingering_and_takes_no_more(log: Gat
         await writer.stop()
         assert waiting.done()
         assert waiting.exception() is None
-        with pytest.raises(NotDurable, match="running"):
+        with pytest.raises(NotDurableError, match="running"):
             await submit(writer, 2)
         assert log.stored_ids() == [[1]]
 
@@ -368,7 +369,7 @@ def test_a_batch_that_took_too_long_from_judgement_to_log_is_answered_for_by_nob
             if answered:
                 assert decode_response(await waiting) == ["accepted"]
             else:
-                with pytest.raises(NotDurable, match=r"5 s after it was judged, took"):
+                with pytest.raises(NotDurableError, match=r"5 s after it was judged, took"):
                     await waiting
             assert writer.healthy is answered
         # It lies in the log all the same: a repeat is a duplicate, or late, to whoever counts.
@@ -396,7 +397,7 @@ def test_the_first_judgement_of_a_batch_counts(log: GatedLog) -> None:
         young = writer.submit(report, verdicts, 0.0, began_s=99.0)
         log.gate.set()
         results = await asyncio.gather(old, young, return_exceptions=True)
-        assert [type(found) for found in results] == [NotDurable] * 2
+        assert [type(found) for found in results] == [NotDurableError] * 2
         await writer.stop()
 
     asyncio.run(run())
@@ -459,7 +460,7 @@ def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog
         log.gate.set()
         assert decode_response(await first) == ["accepted"]
         for found in await asyncio.gather(*old, return_exceptions=True):
-            assert isinstance(found, NotDurable)
+            assert isinstance(found, NotDurableError)
             assert "3 s" in str(found)
         answers = [decode_response(await future) for future in young]
         reports = sum(map(len, answers))
@@ -481,7 +482,7 @@ def test_an_upload_that_waited_too_long_is_refused_and_not_written(log: GatedLog
             log.gate.set()
             await blocking
             found = await asyncio.gather(*late, return_exceptions=True)
-            assert [isinstance(answer, NotDurable) for answer in found] == [not alone] * len(late)
+            assert [isinstance(answer, NotDurableError) for answer in found] == [not alone] * len(late)
         await writer.stop()
         assert log.appends == 5
 

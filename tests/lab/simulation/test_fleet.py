@@ -16,7 +16,7 @@ from hubbub.survey.domain import Attribute
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
 from hubbub.wire import report as wire
-from hubbub_client import AttributeRefused, Limits, TransportError
+from hubbub_client import AttributeRefusedError, Limits, TransportError
 from hubbub_lab.simulation import DeviceSimulator
 
 HEALTH, VISITS_SURVEY, DISEASES_SURVEY = (Survey.parse(text) for text in (LABELS, VISITS, DISEASES))
@@ -127,7 +127,7 @@ def test_static_values_are_pinned_by_the_first_answer() -> None:
     fleet.set("visits", [3, 2, None])
     fleet.answer(now_s=NOW_S)
     fleet.set("visits", [3, 2, None])
-    with pytest.raises(AttributeRefused, match="pinned"):
+    with pytest.raises(AttributeRefusedError, match="pinned"):
         fleet.set("visits", [1, 2, 3])
 
 
@@ -155,9 +155,9 @@ def test_wrong_use_is_refused() -> None:
     fleet = fleet_of(3, HEALTH)
     with pytest.raises(ParameterError, match="one per device"):
         fleet.set("health", ["good"])
-    with pytest.raises(AttributeRefused, match="registered first"):
+    with pytest.raises(AttributeRefusedError, match="registered first"):
         fleet.set("height", [1, 2, 3])
-    with pytest.raises(AttributeRefused, match="first registered"):
+    with pytest.raises(AttributeRefusedError, match="first registered"):
         fleet.register(Attribute.integer("health", 0, 3, kind="evolving"))
     with pytest.raises(TransportError, match="must be http"):
         fleet.upload("collector:80")

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.survey import Survey, number_of_round
-from hubbub_client import Account, Agent, ClientError, LedgerLocked, OwnerPage, TransportError, owner_page
+from hubbub_client import (
+    Account,
+    Agent,
+    ClientError,
+    LedgerLockedError,
+    OwnerPage,
+    TransportError,
+    owner_page,
+)
 from hubbub_client.upload import Response
 from hubbub_deploy.commands.agent.answer import add_answer_options, answer
 from hubbub_deploy.commands.arguments import port
@@ -42,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """
     try:
         return _VERBS[options.verb](options)
-    except LedgerLocked as error:
+    except LedgerLockedError as error:
         raise DeployError(f"{error}; while the app runs, ask it: Agent.account, Agent.serve_page") from None
     except ClientError as error:
         raise DeployError(str(error)) from None

@@ -24,7 +24,7 @@ from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTop
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.node import DEAD_FILE, LOG_FILE, STORE_FILE
-from hubbub_topic import LogError, LogLocked, SqliteLog
+from hubbub_topic import LogError, LogLockedError, SqliteLog
 
 _RECORDS: Final = 1000
 _EMPTY: Final = encode_record(ReportsRecord(0, ()))
@@ -98,7 +98,7 @@ class NodeFiles:
     def _errors(folder: Path) -> Iterator[None]:
         try:
             yield
-        except LogLocked as error:
+        except LogLockedError as error:
             raise DeployError(f"{folder}: stop the node first; it has the files open") from error
         except (AggregatorError, LogError) as error:
             raise DeployError(f"{folder}: {error}") from error

@@ -140,7 +140,7 @@ async def _topic(
 ) -> tuple[States, PartitionMap]:
     from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic  # noqa: PLC0415 - a node has no broker
 
-    # Retention and the like do not matter to who only reads; what is gone is Lost.
+    # Retention and the like do not matter to who only reads; what is gone is a LostError.
     log = await asyncio.to_thread(GrowingLog, bootstrap, topic, note="read", check="identity")
     with log, KafkaDeadTopic(bootstrap, topic) as dead:
         skips = skips_of((await asyncio.to_thread(dead.records)).values(), log.identity)

@@ -19,7 +19,7 @@ from hubbub.wire.record import ReportsRecord, Segment, decode_record, encode_rec
 from hubbub.wire.report import Malformed, Report, decode_report, decode_upload, encode_report, encode_upload
 from hubbub_aggregator.counting.counting import apply_many, count_only
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.errors import CorruptStore
+from hubbub_aggregator.errors import CorruptStoreError
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.stores.store import check
 from hubbub_collector.admission import Admission, AdmissionRules
@@ -213,7 +213,7 @@ def test_stores_keep_supports_and_notice_when_they_cannot_be(survey, kind, tmp_p
         loaded = store.load(0)
     assert loaded.rounds[survey.digest, 0].counts.tolist() == state.rounds[survey.digest, 0].counts.tolist()
     state.rounds[survey.digest, 0].counts[-1] += 101
-    with pytest.raises(CorruptStore):
+    with pytest.raises(CorruptStoreError):
         check(0, state)
 
 
