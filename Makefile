@@ -63,7 +63,7 @@ lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra peers \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-peers.lock
-	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra node --group demo \
+	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra demo --group demo \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-demo.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra node --extra cluster \
 	    --group docs --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o requirements-docs.lock

@@ -11,7 +11,7 @@ from hubbub.version import DISTRIBUTION
 # Packages that are installed under another name than they are imported by.
 _INSTALLED_AS: Final = {"faust": "faust-streaming"}
 # Small ones first: what several bring is not fetched with more than it needs.
-_PREFERRED: Final = ("node", "design", "cluster", "speed", "export", "results", "bench")
+_PREFERRED: Final = ("node", "demo", "design", "cluster", "speed", "export", "results", "bench")
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRA: Final = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 

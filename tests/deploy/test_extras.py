@@ -80,7 +80,7 @@ def run_with(extras: str, folder: Path, *arguments: str, path: str | None = None
         ("redis", "cluster"),
         ("matplotlib", "design"),
         ("dp_accounting", "bench"),
-        ("statsmodels", "bench"),
+        ("statsmodels", "demo"),
         ("duckdb", "export"),
     ],
 )
@@ -105,7 +105,7 @@ def test_one_machine_needs_neither_broker_nor_drawing() -> None:
     [
         (["node", "labels.toml", "--data", "d"], "node"),
         (["replay", "people.csv", "--survey", "labels.toml"], "node"),
-        (["demo"], "bench|node"),
+        (["demo"], "demo|node"),
         (["topic", "cluster.toml", "--partitions", "1"], "cluster|node"),
     ],
 )

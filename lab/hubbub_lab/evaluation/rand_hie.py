@@ -29,7 +29,7 @@ def load() -> dict[str, list[object]]:
     folders = list(spec.submodule_search_locations or []) if spec else []
     path = Path(folders[0]) / _FILE if folders else None
     if path is None or not path.is_file():
-        raise LabError("the demo's data needs the package statsmodels: pip install 'hubbub[bench]'")
+        raise LabError("the demo's data needs the package statsmodels: pip install 'hubbub[demo]'")
     columns: dict[str, list[object]] = {"visits": [], "health": [], "diseases": []}
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
