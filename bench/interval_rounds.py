@@ -11,7 +11,14 @@ from interval_cases import Case, Inputs
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
-from hubbub.estimation import Ends, Estimate, correlation, device_variances, difference
+from hubbub.estimation import (
+    Ends,
+    Estimate,
+    correlation,
+    device_variances,
+    difference,
+    mean_correlation,
+)
 from hubbub.estimation.choice import AnyEstimator
 from hubbub.estimation.intervals import MixedLaw, score_interval
 from hubbub.estimation.intervals.laws import CellLaw, ReorderedLaw
@@ -74,6 +81,7 @@ class Rounds:
     estimates: dict[str, Floats]
     low: dict[str, Floats]
     high: dict[str, Floats]
+    errors: dict[str, Floats] = field(default_factory=dict)
     together_low: dict[str, Floats] = field(default_factory=dict)
     together_high: dict[str, Floats] = field(default_factory=dict)
 
@@ -148,7 +156,7 @@ def intervals(estimates: Sequence[Estimate], *, together: bool) -> Rounds:
         _intervals(estimates[start : start + cells], together=together)
         for start in range(0, len(estimates), cells)
     ]
-    names = ("estimates", "low", "high", "together_low", "together_high")
+    names = ("estimates", "low", "high", "errors", "together_low", "together_high")
     columns = {
         name: {
             kind: np.concatenate([getattr(p, name)[kind] for p in parts]) for kind in getattr(parts[0], name)
@@ -165,6 +173,7 @@ def _intervals(estimates: Sequence[Estimate], *, together: bool) -> Rounds:
         {kind: np.array([getattr(each, kind) for each in estimates]) for kind in KINDS},
         {kind: array.copy() for kind, array in empty.items()},
         {kind: array.copy() for kind, array in empty.items()},
+        {kind: np.array([each.printed_errors[i] for each in estimates]) for i, kind in enumerate(KINDS)},
         {kind: array.copy() for kind, array in empty.items()} if together else {},
         {kind: array.copy() for kind, array in empty.items()} if together else {},
     )
@@ -194,6 +203,7 @@ def _intervals(estimates: Sequence[Estimate], *, together: bool) -> Rounds:
     ends = np.array([(np.nan, np.nan) if law is None else law.interval(Z) for law in means])
     found.estimates["mean"] = np.array([[each.mean] for each in estimates], np.float64)
     found.low["mean"], found.high["mean"] = ends[:, :1], ends[:, 1:]
+    found.errors["mean"] = np.array([[each.mean_error] for each in estimates], np.float64)
     return found
 
 
@@ -273,7 +283,10 @@ def judge(case: Case, runs: int, seed: int) -> Found:
     mixed = np.concatenate([inputs[: n // 2], later[n // 2 :]])
     befores = [
         Rounds(
-            *({k: a[: len(first)] for k, a in d.items()} for d in (spans.estimates, spans.low, spans.high))
+            *(
+                {k: a[: len(first)] for k, a in d.items()}
+                for d in (spans.estimates, spans.low, spans.high, spans.errors)
+            )
         )
     ]
     variances = _device_variances(estimates[0])
@@ -307,9 +320,8 @@ def _device_variances(estimate: Estimate) -> dict[str, tuple[float, float] | Non
     """Return what a release's errors tell of the devices in a cell and of others; nothing for a mean."""
     spans, found = estimate.intervals(), {}
     for kind, errors in zip(KINDS, estimate.printed_errors, strict=True):
-        ends = Ends(
-            *(getattr(each, kind + end) for each, end in ((estimate, ""), (spans, "_low"), (spans, "_high")))
-        )
+        low, high = (getattr(spans, kind + end) for end in ("_low", "_high"))
+        ends = Ends(getattr(estimate, kind), low, high, Z * errors)
         found[kind] = device_variances([(ends, errors, estimate.n)])
     return {**found, "mean": None}
 
@@ -325,10 +337,35 @@ def _count_changes(
     variances: dict[str, tuple[float, float] | None],
 ) -> None:
     for name in (*KINDS, "mean"):
-        ends = [Ends(each.estimates[name], each.low[name], each.high[name]) for each in rounds]
+        ends = [
+            Ends(each.estimates[name], each.low[name], each.high[name], Z * each.errors[name])
+            for each in rounds
+        ]
         r = correlation(*ends, devices=(n, n), shared=shared, variances=variances[name])
+        if name == "mean" and shared:
+            r = np.array([[_least_of_means(*pair)] for pair in zip(*map(_mean_rows, rounds), strict=True)])
         change = difference(*ends, correlation=r)
         found.hits[f"{word}{name}"].count(change.low, change.high, truth[1][name] - truth[0][name])
+
+
+def _mean_rows(rounds: Rounds) -> list[tuple[float, float, float, float]]:
+    """Return of every round the mean, its error, the share of devices with a value, and its error."""
+    return list(
+        zip(
+            rounds.estimates["mean"][:, 0].tolist(),
+            rounds.errors["mean"][:, 0].tolist(),
+            (1.0 - rounds.estimates["categories"][:, -1]).tolist(),
+            rounds.errors["categories"][:, -1].tolist(),
+            strict=True,
+        )
+    )
+
+
+def _least_of_means(
+    before: tuple[float, float, float, float], after: tuple[float, float, float, float]
+) -> float:
+    _, errors, answered, noise = zip(before, after, strict=True)
+    return mean_correlation(after[0] - before[0], errors=errors, answered=answered, noise=noise)
 
 
 def _widths(spans: Rounds, estimator: AnyEstimator, truth: Floats, n: int) -> tuple[float, float]:

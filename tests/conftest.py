@@ -54,6 +54,11 @@ LONG = (
         f"core/estimation/rounds/test_change.py::test_change_of_memoised_rounds_is_covered_whoever_joins[setting{i}]"
         for i in (1, 2, 3, 5, 7, 8, 9)
     ),
+    *(
+        "statistical/test_memoised_changes.py::"
+        f"test_change_of_memoised_answers_is_covered_by_releases_of_every_mechanism[{name}]"
+        for name in ("levels", "orbits", "tree", "tree, grr", "hashing", "piecewise")
+    ),
     "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
     "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",

@@ -9,9 +9,10 @@ compared for the devices counted, whose noise is in part the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from hubbub.estimation import (
     correlation,
     device_variances,
     difference,
+    mean_correlation,
     norm_sub,
     shared_devices,
     smoothed_trend,
@@ -35,6 +37,7 @@ Of: TypeAlias = Literal["crowd", "devices"]
 _BANDS = (("low", "high"), ("simultaneous_low", "simultaneous_high"))
 _NORMAL = NormalDist().inv_cdf(0.975)
 _PREFIX: dict[Of, str] = {"crowd": "crowd_", "devices": ""}
+_MISSING: Final = "missing"
 
 
 class IncomparableError(ParameterError):
@@ -88,9 +91,8 @@ def change(
         "of": of,
         "shared": shared,
         "level": before["level"],
-        "values": _changes(before["values"], after["values"], devices, shared, of),
-        "categories": _changes(before["categories"], after["categories"], devices, shared, of),
-        "mean": _mean(before["mean"], after["mean"], devices, shared, of),
+        **{name: _changes(before, after, name, shared, of) for name in ("values", "categories")},
+        "mean": _mean(before, after, answers, shared, of),
     }
 
 
@@ -189,18 +191,17 @@ def _labels(cells: Sequence[Document]) -> list[tuple[str, Any]]:
     return [(cell["label"], cell.get("category")) for cell in cells]
 
 
-def _changes(
-    before: Sequence[Document], after: Sequence[Document], devices: tuple[int, int], shared: int, of: Of
-) -> list[dict[str, Any]]:
-    if not before:
+def _changes(before: Document, after: Document, family: str, shared: int, of: Of) -> list[dict[str, Any]]:
+    rounds, devices = (before[family], after[family]), (before["devices"], after["devices"])
+    if not rounds[0]:
         return []
     columns: dict[str, list[float | None]] = {}
-    differs = [False] * len(before)
-    single = [_ends(cells, "low", "high") for cells in (before, after)]
-    errors = [np.array([cell["error"] for cell in cells], np.float64) for cells in (before, after)]
+    differs = [False] * len(rounds[0])
+    single = [_ends(cells, "devices", _BANDS[0], 0.0) for cells in rounds]
+    errors = [_column(cells, "error") for cells in rounds]
     variances = device_variances(list(zip(single, errors, devices, strict=True)))
-    for low, high in _BANDS:
-        ends = [_ends(cells, _PREFIX[of] + low, _PREFIX[of] + high) for cells in (before, after)]
+    for (low, high), at_once in zip(_BANDS, (1, len(rounds[0])), strict=True):
+        ends = [_ends(cells, of, (low, high), _quantile(before["level"], at_once)) for cells in rounds]
         r = correlation(*ends, devices=devices, shared=shared, variances=variances)
         found = difference(*ends, correlation=r)
         numbers = {"estimate": found.estimate, low: found.low, high: found.high}
@@ -212,17 +213,24 @@ def _changes(
             **{name: column[i] for name, column in columns.items()},
             "differs": differs[i],
         }
-        for i, cell in enumerate(before)
+        for i, cell in enumerate(rounds[0])
     ]
 
 
 def _mean(
-    before: Document | None, after: Document | None, devices: tuple[int, int], shared: int, of: Of
+    before: Document, after: Document, answers: Literal["fresh", "memoised"], shared: int, of: Of
 ) -> dict[str, Any] | None:
-    if before is None or after is None:
+    if before["mean"] is None or after["mean"] is None:
         return None
-    ends = [_ends([each], _PREFIX[of] + "low", _PREFIX[of] + "high") for each in (before, after)]
-    r = correlation(*ends, devices=devices, shared=shared, variances=None)
+    z = _quantile(before["level"], 1)
+    ends = [_ends([each["mean"]], of, _BANDS[0], z) for each in (before, after)]
+    r = 0.0
+    if answers == "memoised":
+        r = (
+            1.0
+            if shared == max(before["devices"], after["devices"])
+            else _least_correlation(before, after, of)
+        )
     found = difference(*ends, correlation=r)
     numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
     return {
@@ -231,8 +239,44 @@ def _mean(
     }
 
 
-def _ends(cells: Sequence[Document], low: str, high: str) -> Ends:
-    return Ends(*(np.array([cell[name] for cell in cells], np.float64) for name in ("estimate", low, high)))
+def _least_correlation(before: Document, after: Document, of: Of) -> float:
+    """Return the least correlation of two means of memoised answers; see `mean_correlation`.
+
+    Of a crowd's means who was drawn counts, too: for at most n A devices in both rounds as noise does.
+    """
+    if not before["values"]:
+        return 0.0  # a score of everybody: its mean is no ratio
+    answered, noise = [], []
+    for each in (before, after):
+        missing = next((c for c in (*each["categories"], *each["values"]) if c["label"] == _MISSING), None)
+        if missing is None or missing["estimate"] is None or missing.get("error") is None:
+            return -1.0
+        share = min(1.0 - missing["estimate"], 1.0)
+        drawn = max(share, 0.0) / each["devices"] if of == "crowd" else 0.0
+        answered.append(share)
+        noise.append(math.sqrt(missing["error"] ** 2 + drawn))
+    means = before["mean"], after["mean"]
+    return mean_correlation(
+        means[1]["estimate"] - means[0]["estimate"],
+        errors=(means[0]["error"], means[1]["error"]),
+        answered=(answered[0], answered[1]),
+        noise=(noise[0], noise[1]),
+    )
+
+
+def _quantile(level: float, cells: int) -> float:
+    """Return the normal quantile of intervals of so many cells that hold at once."""
+    return -NormalDist().inv_cdf((1.0 - level) / (2.0 * cells))
+
+
+def _ends(cells: Sequence[Document], of: Of, ends: tuple[str, str], z: float) -> Ends:
+    low, high = (_column(cells, _PREFIX[of] + end) for end in ends)
+    known = [{"error": cell.get(_PREFIX[of] + "error", cell["error"])} for cell in cells]  # a mean has one
+    return Ends(_column(cells, "estimate"), low, high, z * _column(known, "error"))
+
+
+def _column(cells: Sequence[Document], name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([cell[name] for cell in cells], np.float64)
 
 
 def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:

@@ -35,8 +35,11 @@ def test_change_is_the_difference_with_both_bands() -> None:
         assert cell["label"] == old["label"]
         assert cell["estimate"] == new["estimate"] - old["estimate"]
         f, g = (min(max(each["estimate"], each["crowd_low"]), each["crowd_high"]) for each in (old, new))
-        assert cell["low"] == pytest.approx(g - f - math.hypot(g - new["crowd_low"], old["crowd_high"] - f))
-        assert cell["high"] == pytest.approx(g - f + math.hypot(new["crowd_high"] - g, f - old["crowd_low"]))
+        reach = [1.959963984540054 * each["crowd_error"] for each in (old, new)]
+        down = max(g - new["crowd_low"], reach[1]), max(old["crowd_high"] - f, reach[0])
+        up = max(new["crowd_high"] - g, reach[1]), max(f - old["crowd_low"], reach[0])
+        assert cell["low"] == pytest.approx(g - f - math.hypot(*down))
+        assert cell["high"] == pytest.approx(g - f + math.hypot(*up))
         assert cell["simultaneous_low"] <= cell["low"] < cell["high"] <= cell["simultaneous_high"]
         assert cell["differs"] == (cell["simultaneous_low"] > 0 or cell["simultaneous_high"] < 0)
 

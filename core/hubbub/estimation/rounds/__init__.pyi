@@ -5,6 +5,7 @@ from hubbub.estimation.rounds.change import (
     device_variances as device_variances,
     difference as difference,
     effective_sample_size as effective_sample_size,
+    mean_correlation as mean_correlation,
     shared_devices as shared_devices,
 )
 from hubbub.estimation.rounds.trend import (

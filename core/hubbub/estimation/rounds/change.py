@@ -6,17 +6,21 @@ Where g and f are the later and the earlier share, with intervals [l_g, u_g] and
     high = g - f + sqrt((u_g - g)^2 + (f - l_f)^2 - 2 r (u_g - g)(f - l_f)).
 
 So the change of a rare cell is as skewed as the two shares are. Estimates beyond what is possible are read as
-its ends here, as the intervals read them; the raw difference stays beside it.
+its ends here, as the intervals read them; the raw difference stays beside it. An interval that is cut at what
+is possible ends nearer than its error reaches, and squares of so short a side would make too little of it: a
+side is at least a normal quantile of standard errors.
 
 Fresh answers make rounds independent, r = 0. A memoised answer is the very same symbol in both rounds, and
 the noise of the m devices in both cancels. It is m/sqrt(n n') of the noise only if those who join or leave
 are like those who stay: a cell's noise may be mostly that of the devices in it. With v the variance of a
 device in the cell, w that of any other and a the shared devices in it, r = (a v + (m - a) w) / sqrt(V V'),
-and the a is taken that makes it least (`correlation`).
+and the a is taken that makes it least (`correlation`). The noise of two means may even be opposite, where
+devices lie between them (`mean_correlation`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,11 +43,20 @@ _ON_A_LINE: Final = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Some estimates with their intervals, shape (c,) each; nan where hidden."""
+    """Some estimates with their intervals, shape (c,) each; nan where hidden.
+
+    Attributes:
+        estimate: The estimates.
+        low: Lower ends.
+        high: Upper ends.
+        reach: Standard errors times the normal quantile of the coverage, in which ends that are cut at what
+            is possible are read.
+    """
 
     estimate: Floats
     low: Floats
     high: Floats
+    reach: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +178,38 @@ def correlation(
     return np.where(np.isfinite(found), np.clip(found, 0.0, 1.0), 0.0)
 
 
+def mean_correlation(
+    change: float, *, errors: tuple[float, float], answered: tuple[float, float], noise: tuple[float, float]
+) -> float:
+    """Return the least correlation of two means' errors where devices may have sent one answer to both.
+
+    A device's part in the error of a mean m is (Y - m B)/(n A), with Y and B its unbiased number, and whether
+    it has one. In two rounds with means m and m + d it has covariance Var(Z) - d Cov(Z, B), with Z = Y - m B:
+    by Cauchy and Schwarz at least -d^2 Var(B)/4, and of the sum of B no more is known than its error in A.
+
+    Args:
+        change: d, the later mean less the earlier.
+        errors: Standard errors of the two means, > 0.
+        answered: A of both rounds, the shares of devices with a value.
+        noise: Standard errors of these shares.
+
+    Returns:
+        -1 to 0; -1 where nobody may have a value.
+    """
+    scale = 4.0 * math.prod(answered) * math.prod(errors)
+    if not (min(answered) > 0.0 and scale > 0.0):
+        return -1.0
+    found = -(change**2) * math.prod(noise) / scale
+    return max(found, -1.0) if math.isfinite(found) else -1.0
+
+
 def difference(before: Ends, after: Ends, *, correlation: float | Floats = 0.0) -> Difference:
     """Return the change between two rounds, with intervals of the coverage of those given.
 
     Args:
         before: The earlier estimates.
         after: The later ones, of the same cells.
-        correlation: Of their errors, 0 to 1; of all cells, or of each, shape (c,).
+        correlation: Of their errors, -1 to 1; of all cells, or of each, shape (c,).
 
     Raises:
         ParameterError: If shapes differ or the correlation is out of range.
@@ -180,11 +218,12 @@ def difference(before: Ends, after: Ends, *, correlation: float | Floats = 0.0) 
         raise ParameterError(
             f"both rounds must have the same cells, got {before.estimate.shape} and {after.estimate.shape}"
         )
-    if not (np.min(correlation, initial=1.0) >= 0.0 and np.max(correlation, initial=0.0) <= 1.0):
-        raise ParameterError(f"correlation must be within 0 to 1, got {correlation!r}")
+    if not np.max(np.abs(correlation), initial=0.0) <= 1.0:
+        raise ParameterError(f"correlation must be within -1 to 1, got {correlation!r}")
     f, g = (np.clip(each.estimate, each.low, each.high) for each in (before, after))
 
     def arm(one: Floats, other: Floats) -> Floats:
+        one, other = np.fmax(one, after.reach), np.fmax(other, before.reach)
         return np.sqrt(np.maximum(one * one + other * other - 2.0 * correlation * one * other, 0.0))
 
     return Difference(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -14,13 +16,14 @@ from hubbub.estimation import (
     difference,
     effective_sample_size,
     estimator_for,
+    mean_correlation,
     shared_devices,
 )
 from hubbub.mechanisms import grr
 from hubbub.testing import seeded
 
 RUNS = 250
-ONE = Ends(np.array([0.5]), np.array([0.4]), np.array([0.6]))
+ONE = Ends(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.array([0.1]))
 CHANNEL = grr(12, epsilon=1.5)
 ESTIMATOR = estimator_for(CHANNEL)
 BEFORE = np.repeat(np.arange(12), [60, 40, 20, 10, 10, 10, 10, 10, 10, 10, 5, 5])
@@ -35,7 +38,7 @@ def least_hits(level: float) -> int:
 def ends(counts: np.ndarray, n: int) -> Ends:
     estimate = ESTIMATOR(counts, n)
     spans = estimate.intervals()
-    return Ends(estimate.values, spans.values_low, spans.values_high)
+    return Ends(estimate.values, spans.values_low, spans.values_high, 1.96 * estimate.printed_errors[0])
 
 
 def hits(r: float, before, after) -> np.ndarray:
@@ -61,6 +64,52 @@ def test_change_of_fresh_rounds_is_covered() -> None:
     )
     assert found.min() >= least_hits(0.94)
     assert found.mean() / RUNS < 0.999
+
+
+@pytest.mark.parametrize(("epsilon", "before", "after"), [(3.0, 100, 10_000), (1.0, 300, 3_000)])
+def test_change_of_a_value_that_nobody_had_is_covered(epsilon: float, before: int, after: int) -> None:
+    """200 pairs, a fifth in the later round: hits at least the 1e-8 quantile of binomial(200, .95).
+
+    The earlier interval is cut at 0, so its side is short: by squares of the cut sides the change was held in
+    .84 and .88 of pairs. The control is that.
+    """
+    channel, rng = grr(12, epsilon=epsilon), np.random.default_rng(5)
+    estimator = estimator_for(channel)
+    rows = np.full((12, 12), 1.0) + np.eye(12) * np.expm1(epsilon)
+    rows /= rows.sum(axis=1, keepdims=True)
+    held = cut = 0
+    for _ in range(200):
+        rounds = []
+        for n, share in ((before, 0.0), (after, 0.2)):
+            devices = np.zeros(12, dtype=int)
+            devices[:3] = n // 2, n - n // 2 - round(share * n), round(share * n)
+            estimate = estimator(rng.multinomial(devices, rows).sum(axis=0), n)
+            spans = estimate.intervals()
+            reach = 1.96 * estimate.printed_errors[0]
+            rounds.append(Ends(estimate.values, spans.values_low, spans.values_high, reach))
+        plain = [replace(each, reach=np.zeros(12)) for each in rounds]
+        for count, pair in ((0, rounds), (1, plain)):
+            found = difference(*pair)
+            hit = bool(found.low[2] <= 0.2 <= found.high[2])
+            held, cut = held + hit * (count == 0), cut + hit * (count == 1)
+    least = int(binom.ppf(1e-8, 200, 0.95))
+    assert held >= least and held >= 0.94 * 200
+    assert cut < int(binom.ppf(1e-3, 200, 0.95))
+
+
+def test_least_correlation_of_means_is_no_more_than_that_of_the_worst_devices() -> None:
+    """By hand: all in both rounds at 0, the means at -d/2 and d/2, and all noise in who has a value."""
+    errors, noise, answered = 0.05, 0.1, 0.8
+    for change in (0.1, 0.5):
+        # Z = Y - m B with Y = 0 for all: the errors' covariance is m m' Var(B) / A^2.
+        worst = -((change / 2) ** 2) * noise**2 / answered**2 / errors**2
+        found = mean_correlation(
+            change, errors=(errors, errors), answered=(answered, answered), noise=(noise, noise)
+        )
+        assert found == pytest.approx(worst)
+    words = {"errors": (errors, errors), "noise": (noise, noise)}
+    assert mean_correlation(9.0, answered=(0.8, 0.8), **words) == -1.0
+    assert mean_correlation(0.1, answered=(0.8, 0.0), **words) == -1.0
 
 
 UNLIKE = [
@@ -111,7 +160,8 @@ def pairs_held(setting: tuple, pairs: int, *, like: bool) -> np.ndarray:
         rounds = []
         for estimate in (estimator(common + drawn(others), n) for others in (leavers, joiners)):
             spans = estimate.intervals()
-            found = Ends(estimate.values, spans.values_low, spans.values_high)
+            reach = 1.96 * estimate.printed_errors[0]
+            found = Ends(estimate.values, spans.values_low, spans.values_high, reach)
             rounds.append((found, estimate.printed_errors[0], n))
         both = rounds[0][0], rounds[1][0]
         variances = device_variances(rounds)
@@ -139,13 +189,13 @@ def test_variances_of_devices_are_those_of_the_channel() -> None:
     """Against the rows; and nothing is told of cells of several laws, nor of two."""
     estimate = ESTIMATOR(np.bincount(BEFORE, minlength=12), 200)
     spans = estimate.intervals()
-    found = Ends(estimate.values, spans.values_low, spans.values_high)
+    found = Ends(estimate.values, spans.values_low, spans.values_high, estimate.printed_errors[0])
     p, q = CHANNEL.t / CHANNEL.total, CHANNEL.u / CHANNEL.total
     expected = [chance * (1 - chance) / (p - q) ** 2 for chance in (p, q)]
     assert device_variances([(found, estimate.printed_errors[0], 200)]) == pytest.approx(expected)
     errors = estimate.printed_errors[0] * np.append(1.001, np.ones(11))
     assert device_variances([(found, errors, 200)]) is None
-    two = Ends(found.estimate[:2], found.low[:2], found.high[:2])
+    two = Ends(found.estimate[:2], found.low[:2], found.high[:2], found.reach[:2])
     assert device_variances([(two, estimate.printed_errors[0][:2], 200)]) is None
     assert (correlation(found, found, devices=(200, 200), shared=150, variances=None) == 0.0).all()
     assert (correlation(found, found, devices=(200, 200), shared=200, variances=None) == 1.0).all()
