@@ -33,7 +33,7 @@ TREES = NAMES[:2]
 SEARCHED = ["optimal, cdf", "optimal, quantiles"]
 RELEASED = TREES + SEARCHED
 DEVICES = [50, 200, 1000, 5000]
-EPSILONS = [1.0, 4.0]
+EPSILONS = [1.0, 4.0, 8.0]
 LARGE = 1000
 LARGE_RUNS = 20
 """Rounds of 1,000 values, of trees."""

@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 24_480,
-    "authoring": 7_990,
-    "lab": 8_170,
+    "core": 24_600,
+    "authoring": 7_980,
+    "lab": 8_160,
     "client": 6_720,
-    "client/web": 3_620,
+    "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_200,
+    "aggregator": 15_240,
     "results": 880,
     "deploy": 9_640,
-    "bench": 16_440,
+    "bench": 16_470,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -21,6 +21,7 @@ from hubbub.estimation.inverses.inverse import Inverse, Solution
 from hubbub.estimation.inverses.inversion import invert, own_categories
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
+from hubbub.estimation.trees.set_moments import noise_kinds
 
 
 class InverseEstimator(Estimator):
@@ -127,7 +128,8 @@ class InverseEstimator(Estimator):
     def _functionals(self, values: Floats, n: int) -> Functionals | None:
         if self._points is None or not self.channel.shows_curve:
             return None
-        return Functionals(values, self._points, self._rounding, partial(self._variances, values, n))
+        moments = partial(self._variances, values, n), partial(self._kinds, values, n)
+        return Functionals(values, self._points, self._rounding, *moments)
 
     def _variances(self, values: Floats, n: int, functionals: Floats) -> Floats:
         """Return the variances at shares that are all alike and at the estimate's."""
@@ -137,6 +139,13 @@ class InverseEstimator(Estimator):
             for population in populations(values, self._points)
         ]
         return np.maximum(found, 0.0) / n
+
+    def _kinds(self, values: Floats, n: int, functionals: Floats) -> Floats:
+        scores, chances = (functionals.T @ self.inverse.matrix()).T, self.channel.probabilities()
+        square, cube = chances @ scores**2, chances @ scores**3
+        variance = np.maximum(square - functionals**2, 0.0) / n
+        third = (cube - 3.0 * functionals * square + 2.0 * functionals**3) / n**2
+        return noise_kinds(np.stack(populations(values, self._points)), variance, third)
 
     def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)

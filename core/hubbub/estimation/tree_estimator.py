@@ -241,8 +241,8 @@ class TreeEstimator(Estimator):
         made_for_curves = getattr(self.channel, "shows_curve", False)
         ratio: Ratio = "delta" if made_for_curves else "fieller"
         variances = partial(self._variances, tree, values, sizes, n)
-        thirds = partial(self._thirds, tree, values, sizes)
-        return Functionals(values, self._points, self._rounding, variances, ratio, thirds)
+        kinds = partial(self._noise_kinds, tree, values, sizes, n)
+        return Functionals(values, self._points, self._rounding, variances, kinds, ratio)
 
     def _populations(self, tree: Tree, values: Floats) -> list[list[Floats]]:
         """Return the shares per level where they are all alike, and those of the estimate."""
@@ -257,9 +257,17 @@ class TreeEstimator(Estimator):
         found = self._populations(tree, values)
         return np.stack([tree.functional_variances(functionals, f, sizes, n) for f in found])
 
-    def _thirds(self, tree: Tree, values: Floats, sizes: Sequence[float], functionals: Floats) -> Floats:
-        found = self._populations(tree, values)
-        return np.stack([tree.functional_thirds(functionals, f, sizes) for f in found])
+    def _noise_kinds(
+        self, tree: Tree, values: Floats, sizes: Sequence[float], n: int, functionals: Floats
+    ) -> Floats:
+        """Return the noise by its direction, and what is left: who was asked about which level."""
+        each = self._populations(tree, values)
+        noise = tree.functional_noise(functionals, [np.stack(f) for f in zip(*each, strict=True)], sizes)
+        variances = [tree.functional_variances(functionals, f, sizes, n) for f in each]
+        thirds = [tree.functional_thirds(functionals, f, sizes) for f in each]
+        left = np.stack([variances, thirds], axis=1) - noise.sum(axis=2)
+        left[:, 0] = np.maximum(left[:, 0], 0.0)
+        return np.concatenate([noise, left[:, :, None]], axis=2)
 
     def _reach(
         self,

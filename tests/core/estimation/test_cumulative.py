@@ -16,6 +16,7 @@ from hubbub.estimation.cumulative import Cumulative, Functionals
 from hubbub.mechanisms import grr, subset_selection, unary
 from hubbub.mechanisms.tree import tree
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms.optimal import optimal_curve
 
 POINTS = 33
 GROUPS = np.repeat([0, 1], [POINTS, 1])
@@ -154,11 +155,79 @@ def test_third_moments_of_functionals_are_those_of_every_report(oracles):
     assert thirds[0] == pytest.approx(total, rel=1e-9)
 
 
+@pytest.mark.parametrize("oracles", ["grr", "best"])
+def test_noise_of_functionals_is_that_of_every_report(oracles):
+    """By hand: all reports of every device, those of its own noise skewed upwards and downwards apart."""
+    channel = tree(7, epsilon=1.5, branching=2, oracles=oracles)
+    found = estimator_for(channel, points=np.append(np.arange(7.0), np.nan), missing=7).tree
+    shares = np.arange(1.0, 9.0) / 36.0
+    frequencies = [np.bincount(level.labels, weights=shares) for level in found.levels]
+    sizes = [0.0 if level.share == 0 else 10.0 + k for k, level in enumerate(found.levels)]
+    functional = np.array([1.0, 1.0, 0.3, 0.0, -0.2, -0.2, -0.2, 0.1])
+    wanted = np.zeros((2, 2))
+    for k, h in enumerate(found.coefficients(functional)):
+        level = found.levels[k]
+        if level.share == 0:
+            continue
+        p, q, cells, size = float(level.support.p), float(level.support.q), len(h), level.support.size
+        inside, outside = math.comb(cells - 1, size - 1), math.comb(cells - 1, size)
+        for true in range(cells):
+            held = [np.isin(np.arange(cells), some) for some in itertools.combinations(range(cells), size)]
+            odds = [p / inside if bits[true] else (1 - p) / outside for bits in held]
+            scores = np.array([float(h @ (bits - q)) / (p - q) for bits in held])
+            assert np.dot(scores, odds) == pytest.approx(h[true])
+            second, third = (np.dot((scores - h[true]) ** power, odds) for power in (2, 3))
+            side = 0 if third > 0.0 else 1
+            wanted[0, side] += frequencies[k][true] * second / sizes[k]
+            wanted[1, side] += frequencies[k][true] * third / sizes[k] ** 2
+    noise = found.functional_noise(functional[:, None], [f[None] for f in frequencies], sizes)
+    assert noise[0, :, :, 0] == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["tree", "tree, grr", "subset", "optimal"])
+def test_band_holds_at_large_epsilon_where_noise_is_a_rare_lie_in_either_direction(name):
+    """Level 0.95, epsilon 8, alike devices, 400 rounds, seed 11.
+
+    Were the coverage just 0.95, fewer than the 1e-6 quantile of the binomial would cover with probability
+    below 1e-6. Control: the band of the normal law covers fewer than .94.
+    """
+    points, devices, channel = {
+        "tree": (4, 200, lambda: tree(4, epsilon=8.0)),
+        "tree, grr": (11, 200, lambda: tree(11, epsilon=8.0, branching=4, oracles="grr")),
+        "subset": (11, 200, lambda: subset_selection(12, epsilon=8.0)),
+        "optimal": (33, 50, lambda: optimal_curve(33, epsilon=8.0)),
+    }[name]
+    channel, source = channel(), seeded(11)
+    numbers = np.append(np.arange(float(points)), np.nan)
+    estimator = estimator_for(
+        channel, category_of=np.repeat([0, 1], [points, 1]), points=numbers, missing=points
+    )
+    inputs = np.append(np.arange(devices - devices // 10) % points, np.full(devices // 10, points))
+    counts = np.bincount(inputs, minlength=points + 1)[:-1]
+    truth, z = np.cumsum(counts) / counts.sum(), norm.isf(0.05 / 2 / (points - 1))
+    rounds, covers, normal = 400, 0, 0
+    for _ in range(rounds):
+        curve = estimator(channel.tally(channel.perturb(inputs, source=source)), devices).cumulative(0.95)
+        covers += bool(((curve.low <= truth + 1e-12) & (truth <= curve.high + 1e-12)).all())
+        normal += bool((np.abs(curve.shares - truth) <= z * curve.errors + 1e-12).all())
+    assert covers >= binom.ppf(1e-6, rounds, 0.95) and covers >= 0.94 * rounds
+    assert normal < 0.94 * rounds
+
+
 def test_band_is_cut_and_rises_and_holds_the_level_over_all_points():
     channel = tree(POINTS, epsilon=1.0)
     crowd, _ = crowd_of(400)
     estimate = estimator_of(channel)(channel.tally(channel.perturb(crowd, source=seeded(3))), crowd.size)
-    curve = replace(estimate, _functionals=replace(estimate._functionals, thirds=None)).cumulative(0.9)
+    functionals = estimate._functionals
+
+    def normal(h):  # one kind, without skewness: of the normal law
+        whole = functionals.variances(h)
+        return np.stack(
+            [np.stack([np.zeros_like(whole)] * 2 + [whole], axis=1), np.zeros((2, 3, h.shape[1]))], 1
+        )
+
+    curve = replace(estimate, _functionals=replace(functionals, kinds=normal)).cumulative(0.9)
     z = norm.isf(0.1 / 2 / (POINTS - 1))
     raw_low, raw_high = curve.shares - z * curve.errors, curve.shares + z * curve.errors
     for v in range(POINTS):
@@ -210,7 +279,8 @@ def test_median_between_two_points_is_found_between_them():
 
 def test_what_has_no_curve_is_refused_or_none():
     channel = tree(POINTS, epsilon=1.0)
-    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", lambda h: h[:1])
+    unasked = [lambda h: h[:1], lambda h: np.zeros((1, 2, 2, h.shape[1]))]
+    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", *unasked)
     assert nobody.cumulative(0.95) is None
     estimate = estimator_of(channel).expected_estimate(np.full(POINTS + 1, 1 / (POINTS + 1)), 1000)
     for level in (0.0, 1.0, 1.5):

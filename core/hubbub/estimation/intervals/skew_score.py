@@ -93,7 +93,7 @@ def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, steps: int
 
     def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
         variances, thirds = law.kinds(shares)
-        reach = _reach_of_kinds(variances, thirds, side * z, most_skew) + side * _half_jump(
+        reach = reach_of_kinds(variances, thirds, side * z, most_skew) + side * half_jump(
             variances, thirds, law.step
         )
         off = n * (within - shares)
@@ -116,7 +116,7 @@ def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Float
     return np.asarray(np.where(side * skewness < -most_skew, z * root, reach))
 
 
-def _half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
+def half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
     """Return half of what one rare report moves a sum on no lattice, shape (c,); 0 where it is on one.
 
     A sum of rare jumps of size a has the variance a^2 and the third moment a^3 times their number.
@@ -125,7 +125,7 @@ def _half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
     return np.where(step > 0.0, 0.0, jumps.max(axis=0) / 2.0)
 
 
-def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float) -> Floats:
+def reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float) -> Floats:
     """Return how far a sum of kinds of devices reaches: the larger of two where kinds are of opposite skew.
 
     The whole then has little skew, and yet each end is as far as one of the kinds makes it.
@@ -135,6 +135,9 @@ def _reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: floa
         thirds: Third central moments, of the same shape.
         z: Normal quantile.
         most_skew: See `MixedLaw.most_skew`.
+
+    Returns:
+        Shape (c,), of the sign of z.
     """
     variances = np.concatenate([variances.sum(axis=0, keepdims=True), variances])
     thirds = np.concatenate([thirds.sum(axis=0, keepdims=True), thirds])

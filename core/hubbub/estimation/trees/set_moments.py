@@ -18,6 +18,24 @@ from hubbub.channels.sets import Support
 Floats = NDArray[np.float64]
 
 
+_PLACES = np.array([-1.0, 0.0, 1.0, 2.0])
+_POLYNOMIAL = np.linalg.inv(np.vander(_PLACES, increasing=True))
+"""The coefficients of a cubic from its values at these places."""
+
+
+def noise_kinds(shares: Floats, variances: Floats, thirds: Floats) -> Floats:
+    """Return the sums over devices whose noise is skewed upwards, and downwards, shape (p, 2, 2, c).
+
+    Args:
+        shares: Populations of the inputs, or of a level's cells, shape (p, K).
+        variances: Of a device's score over its own noise, shape (K, c).
+        thirds: Its third central moments, likewise.
+    """
+    up = thirds > 0.0
+    sums = [[shares @ (each * side) for side in (up, ~up)] for each in (variances, thirds)]
+    return np.moveaxis(np.array(sums), 2, 0)
+
+
 class SetMoments:
     """The moments of scores of one level's reports.
 
@@ -71,6 +89,24 @@ class SetMoments:
             + t[6] * three
         )
         return np.stack([m1, square, cube])
+
+    def noise(self, h: Floats) -> tuple[Floats, Floats]:
+        """Return the variance of a score given the true cell, and its third central moment.
+
+        Both are polynomials in h_v, found by four of its values: a tree has many cells.
+
+        Args:
+            h: Shape (cells, c), of c scores.
+
+        Returns:
+            Shape (cells, c) each.
+        """
+        sums = np.stack([h.sum(axis=0), (h * h).sum(axis=0), (h * h * h).sum(axis=0)])
+        powers = _PLACES[:, None] * np.ones(h.shape[1])
+        mean, square, cube = self.raw(np.stack([powers, powers**2, powers**3]), sums[:, None])
+        a = _POLYNOMIAL @ (square - mean**2)
+        b = _POLYNOMIAL @ (cube - 3.0 * mean * square + 2.0 * mean**3)
+        return np.maximum((a[2] * h + a[1]) * h + a[0], 0.0), ((b[3] * h + b[2]) * h + b[1]) * h + b[0]
 
     def _expectation(self, own: int, *others: int) -> float:
         """Return E[b_v^own b_x^a b_y^b ...] for as many other cells as there are powers."""

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from hubbub.channels.sets import Level, Support
 from hubbub.errors import ParameterError
 from hubbub.estimation.trees.node_variances import NodeVariances
-from hubbub.estimation.trees.set_moments import SetMoments
+from hubbub.estimation.trees.set_moments import SetMoments, noise_kinds
 
 Floats = NDArray[np.float64]
 
@@ -350,6 +350,28 @@ class Tree:
                 sums = np.stack([power.sum(axis=0) for power in powers])
                 one, square, cube = self.set_moments(k).raw(held, sums)
                 total += (cube - 3.0 * one * square + 2.0 * one**3) / sizes[k] ** 2
+        return total
+
+    def functional_noise(
+        self, functionals: Floats, frequencies: Sequence[Floats], sizes: Sequence[float]
+    ) -> Floats:
+        """Return variances and third central moments of the noise in functionals of the inputs' shares.
+
+        Given who was asked about which level; see `noise_kinds`.
+
+        Args:
+            functionals: Shape (K, c).
+            frequencies: Populations per level, shape (p, cells).
+            sizes: n_k per level.
+
+        Returns:
+            Of devices whose noise is skewed upwards, and downwards, shape (p, 2, 2, c).
+        """
+        total = np.zeros((len(frequencies[0]), 2, 2, functionals.shape[1]))
+        for k, h in enumerate(self.coefficients(functionals)):
+            if self.levels[k].share > 0:
+                variance, third = self.set_moments(k).noise(h)
+                total += noise_kinds(frequencies[k], variance / sizes[k], third / sizes[k] ** 2)
         return total
 
     def variance(
