@@ -58,7 +58,7 @@ dist: $(READY) $(DIST)/.ready ## wheel, source archive, bill of materials and th
 lock: ## compile requirements.lock and the image's from pyproject.toml (needs uv)
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url \
 	    --extra server --extra design --extra bench --extra export --extra results --extra speed --extra dev \
-	    --custom-compile-command "make lock" --upgrade -q pyproject.toml -o requirements.lock
+	    --custom-compile-command "make lock" --upgrade -q -c requirements-constraints.txt pyproject.toml -o requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra cluster \
 	    --custom-compile-command "make lock" -q -c requirements.lock pyproject.toml -o deploy/compose/requirements.lock
 	uv pip compile --no-config --universal --generate-hashes --no-emit-index-url --extra peers \
