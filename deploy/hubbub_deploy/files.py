@@ -5,22 +5,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from hubbub.small_file import read_small
-from hubbub_authoring.files import survey_text
+from hubbub_authoring.files import survey_of, survey_text
 from hubbub_deploy.errors import DeployError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from hubbub import Survey
+    from hubbub_authoring.design import Study
 
 ARCHIVE_FILE: Final = "archive.sqlite"
 """The file of sealed releases in the folder of a node or a dashboard."""
 
+
+SLOW_S: Final = 1.0
+"""Seconds of compiling from which a command says how to do it once."""
+
+_WIPED: Final = "\r\x1b[2K"
+"""Signs that empty the line of a terminal."""
 
 MAX_WORDS_CHARACTERS: Final = 4_096
 """Characters of a line of words, such as credentials: an HTTP header takes no longer one."""
@@ -43,22 +53,64 @@ def private_files() -> Iterator[None]:
 def load_survey(path: Path) -> Survey:
     """Return the survey in a file, TOML or compiled; - is TOML from stdin.
 
+    What "auto" takes is said in a line on stderr, and how to compile once where that takes long.
+
     Raises:
         SurveyError: If it cannot be read, or is no valid survey.
-        DeployError: If stdin holds no text.
+        ParameterError: If stdin holds no text.
     """
     return load_survey_and_text(path)[0]
 
 
 def load_survey_and_text(path: Path) -> tuple[Survey, str | None]:
     """Return the survey in a file and its TOML, None of a compiled one; see `load_survey`."""
+    began = time.perf_counter()
+    survey, text = compiled(path)
+    seconds = time.perf_counter() - began
+    said = said_of_auto(survey)
+    if seconds > SLOW_S and str(path) != "-" and text is not None:
+        once = shlex.join(["survey", "compile", str(path), "--out", str(path.with_suffix(".bin"))])
+        said.append(f"took {seconds:.1f} s to compile: `hubbub {once}` does it once")
+    if said:
+        print(f"{path}: {'; '.join(said)}", file=sys.stderr)
+    return survey, text
+
+
+def compiled(path: Path) -> tuple[Survey, str | None]:
+    """Return what `load_survey_and_text` does, and say of "auto" only how far it is."""
     from hubbub import Survey  # noqa: PLC0415 - commands that load none start without it
-    from hubbub.survey import read_compiled  # noqa: PLC0415
+    from hubbub.survey import read_compiled  # noqa: PLC0415 - see above
 
     if str(path) != "-" and read_compiled(path) is not None:
         return Survey.load(path), None
     text = survey_text(path)
-    return Survey.parse(text, file="stdin" if str(path) == "-" else str(path)), text
+    with comparing() as study:
+        return survey_of(text, "stdin" if str(path) == "-" else str(path), compare=study), text
+
+
+def said_of_auto(survey: Survey) -> list[str]:
+    """Return what "auto" takes, in words; nothing where the file names its mechanism."""
+    if survey.choice is None:
+        return []
+    return [f"auto takes {survey.choice.compared[0].label}, of {len(survey.choice.compared)} compared"]
+
+
+@contextlib.contextmanager
+def comparing() -> Iterator[Study]:
+    """Give a study that says on a terminal which mechanism it is at, in a line that it wipes out."""
+    from hubbub_authoring.design import Study  # noqa: PLC0415 - commands that compile nothing start without it
+
+    shown = sys.stderr.isatty()
+
+    def told(name: str, place: int, known: int) -> None:
+        if shown:
+            print(f"{_WIPED}auto: comparing {name}, {place} of {known}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield Study(told)
+    finally:
+        if shown:
+            print(_WIPED, end="", file=sys.stderr, flush=True)
 
 
 def words(path: Path) -> list[str]:

@@ -20,7 +20,7 @@ LARGEST_CIRCLE = 4
 
 MOST_LINES = {
     "core": 24_600,
-    "authoring": 7_980,
+    "authoring": 8_090,
     "lab": 8_160,
     "client": 6_720,
     "client/web": 3_540,
@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_240,
     "aggregator": 15_240,
     "results": 880,
-    "deploy": 9_640,
+    "deploy": 9_720,
     "bench": 16_470,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -132,7 +132,8 @@ def test_another_spelling_of_a_table_is_read_if_it_is_said(capsys) -> None:
     asked = "t.csv", "--survey", hours, "--delimiter", r"\t", "--decimal", ",", "--seed", "1", "--json"
     capsys.readouterr()
     assert main(["replay", *asked]) == 1
-    said = capsys.readouterr().err
+    taken, said = capsys.readouterr().err.splitlines(keepends=True)
+    assert taken.startswith("hours.toml: auto takes ")
     assert one_line(said) and "must be a CSV file in utf-8" in said and "--encoding cp1252" in said
     assert main(["replay", *asked, "--encoding", "cp1252"]) == 0
     assert "3 of 73 are outside the domain (such as '1.000')" in capsys.readouterr().err

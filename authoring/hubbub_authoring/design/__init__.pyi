@@ -6,6 +6,8 @@ from hubbub_authoring.design.cohort import (
 )
 from hubbub_authoring.design.comparison import (
     Candidate as Candidate,
+    Comparison as Comparison,
+    Study as Study,
     answered as answered,
     boost_curve as boost_curve,
     choose as choose,

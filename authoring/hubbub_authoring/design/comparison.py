@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,11 +20,18 @@ from hubbub_authoring.mechanisms.pbgrr import pbgrr
 from hubbub_authoring.mechanisms.registry import mechanisms_for
 from hubbub_authoring.mechanisms.workload import Objective, Workload
 
+Told: TypeAlias = Callable[[str, int, int], None]
+"""A listener that hears which mechanism comes next, its place from 1, and how many there are."""
+
 MAX_REPORT_BYTES: Final = 1024
 """Larger reports are listed and not chosen: a phone's radio and a day of the log are paid in bytes."""
 
 TIE: Final = 1e-3
 """Costs within this share of the least count as equal; the mechanism listed first is then taken."""
+
+
+Comparison: TypeAlias = "Callable[[Workload], list[Candidate]]"
+"""A way to compare mechanisms: `compare`, or a `Study`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +62,42 @@ class Candidate:
         return f"{self.mechanism} ({inside})" if inside else self.mechanism
 
 
-def compare(workload: Workload) -> list[Candidate]:
+class Study:
+    """The comparisons of one run of a command, each made once; it is called as `compare` is.
+
+    Args:
+        told: Hears which mechanism comes next, its place from 1, and how many there are.
+    """
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._made: dict[object, list[Candidate]] = {}
+
+    def __call__(self, workload: Workload) -> list[Candidate]:
+        """Return what `compare` returns, of a question that was asked before without another comparison."""
+        if workload.key not in self._made:
+            self._made[workload.key] = compare(workload, told=self._told)
+        return self._made[workload.key]
+
+
+def compare(workload: Workload, *, told: Told | None = None) -> list[Candidate]:
     """Return every mechanism that fits, least cost first, then those that do not answer or fit.
 
     Costs that differ by less than 0.1 % keep the order of simplicity: randomised response before what needs
     more explaining. One whose estimates forged reports can move farther than the workload allows is refused.
+
+    Args:
+        workload: The question.
+        told: See `Study`.
     """
-    found = [within_gain(workload, _tried(workload, name, trial)) for name, trial in _trials(workload)]
+    known = mechanisms_for("numbers" if workload.kind == "grid" else "labels")
+    tried: list[tuple[int, Candidate]] = []
+    for place, (name, entry) in enumerate(known.items(), start=1):
+        if told is not None:
+            told(name, place, len(known))
+        for trial in entry.trials(workload, partial(_cost, workload)):
+            tried.append((trial.simplicity, within_gain(workload, _tried(workload, name, trial))))
+    found = [candidate for _, candidate in sorted(tried, key=lambda pair: pair[0])]
     best = min((candidate.cost for candidate in found), default=math.inf)
     ties = [candidate for candidate in found if candidate.cost <= best * (1.0 + TIE)]
     rest = sorted(
@@ -141,16 +177,6 @@ def boost_curve(workload: Workload, boosts: list[float]) -> list[Candidate]:
         )
         for boost in boosts
     ]
-
-
-def _trials(workload: Workload) -> list[tuple[str, Trial]]:
-    """Return every mechanism's trials, the simplest first."""
-    found = [
-        (name, trial)
-        for name, entry in mechanisms_for("numbers" if workload.kind == "grid" else "labels").items()
-        for trial in entry.trials(workload, partial(_cost, workload))
-    ]
-    return sorted(found, key=lambda pair: pair[1].simplicity)
 
 
 def _tried(workload: Workload, mechanism: str, trial: Trial) -> Candidate:

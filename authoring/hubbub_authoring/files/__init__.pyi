@@ -3,7 +3,7 @@ from hubbub_authoring.files.template import (
     Draft as Draft,
     DraftAttribute as DraftAttribute,
     DraftCategory as DraftCategory,
-    template as template,
+    drafted as drafted,
 )
-from hubbub_authoring.files.text import survey_text as survey_text
+from hubbub_authoring.files.text import survey_of as survey_of, survey_text as survey_text
 from hubbub_authoring.files.toml import decode as decode, parse as parse, read as read

@@ -26,7 +26,7 @@ from hubbub_authoring.files.grid import DEFAULT_POINTS, grid_points
 from hubbub_authoring.mechanisms.mechanism import POINTS
 
 if TYPE_CHECKING:
-    from hubbub_authoring.design.comparison import Candidate
+    from hubbub_authoring.design import Candidate, Comparison
     from hubbub_authoring.mechanisms.workload import Workload
 
 MAX_POINTS: Final = 256
@@ -47,14 +47,24 @@ def chosen_mechanism(
     epsilon: float,
     devices: int,
     participation: float,
+    compare: Comparison | None,
 ) -> Choice:
     """Return the mechanism of least exact variance for the objective, and its keys.
+
+    Args:
+        rules: How to refuse.
+        asked: The attribute.
+        keys: The other keys of its mechanism, as declared.
+        epsilon: Declared.
+        devices: How many the design counts on.
+        participation: Chance of the participation coin.
+        compare: How mechanisms are compared; None for the usual way.
 
     Raises:
         SurveyError: If a key breaks its rule.
         ParameterError: If no mechanism can answer the objective.
     """
-    from hubbub_authoring.design.comparison import answered, compare  # noqa: PLC0415 - only an author's machine designs
+    from hubbub_authoring.design.comparison import answered  # noqa: PLC0415 - only an author's machine designs
     from hubbub_authoring.mechanisms.workload import OBJECTIVES, QUANTITIES, Objective, Workload  # noqa: PLC0415
 
     attribute = asked.attribute
@@ -98,11 +108,17 @@ def chosen_mechanism(
         participation=participation,
         max_gain=most,
     )
-    return _chosen(question, answered(question, compare(question)))
+    return _chosen(question, answered(question, _found(question, compare)))
 
 
 def chosen_in_table(
-    names: Sequence[str], inputs: int, *, epsilon: float, devices: int, participation: float
+    names: Sequence[str],
+    inputs: int,
+    *,
+    epsilon: float,
+    devices: int,
+    participation: float,
+    compare: Comparison | None,
 ) -> Choice:
     """Return the mechanism of least variance over a table's combinations, all of them equally common.
 
@@ -112,8 +128,8 @@ def chosen_in_table(
         epsilon: Declared.
         devices: How many the design counts on.
         participation: Chance of the participation coin.
+        compare: How mechanisms are compared; None for the usual way.
     """
-    from hubbub_authoring.design.comparison import compare  # noqa: PLC0415 - only an author's machine designs
     from hubbub_authoring.mechanisms.workload import Workload  # noqa: PLC0415
 
     question = Workload.uniform(
@@ -125,7 +141,13 @@ def chosen_in_table(
         objective=None,
         participation=participation,
     )
-    return _chosen(question, [found for found in compare(question) if found.mechanism in names])
+    return _chosen(question, [found for found in _found(question, compare) if found.mechanism in names])
+
+
+def _found(question: Workload, compare: Comparison | None) -> list[Candidate]:
+    from hubbub_authoring.design import comparison  # noqa: PLC0415 - only an author's machine designs
+
+    return (compare or comparison.compare)(question)
 
 
 def _chosen(question: Workload, found: Sequence[Candidate]) -> Choice:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
 from hubbub_authoring.files.grid import grid_channel
 from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Mechanism, Request
 from hubbub_authoring.mechanisms.registry import mechanisms, mechanisms_for
+
+if TYPE_CHECKING:
+    from hubbub_authoring.design import Comparison
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
@@ -131,6 +134,7 @@ def compile_survey(
     epsilon: float,
     devices: int,
     participation: object,
+    compare: Comparison | None,
 ) -> tuple[Form, Channel, Choice | None]:
     """Return the form and the channel of one survey, and what "auto" chose if it was left to choose.
 
@@ -143,6 +147,7 @@ def compile_survey(
         epsilon: Declared.
         devices: How many the design counts on.
         participation: As declared, unchecked.
+        compare: How "auto" compares mechanisms; None for the usual way.
 
     Raises:
         SurveyError: If the categories do not partition the domain, the mechanism's keys break a rule, or no
@@ -155,10 +160,22 @@ def compile_survey(
             return *own.compile(FormRequest(rules, several, mechanism.keys, epsilon, participation)), None
         if not isinstance(asked, DeclaredAttribute):
             return _table(
-                rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
+                rules,
+                asked,
+                mechanism,
+                epsilon=epsilon,
+                devices=devices,
+                participation=participation,
+                compare=compare,
             )
         plan, choice = _single(
-            rules, asked, mechanism, epsilon=epsilon, devices=devices, participation=participation
+            rules,
+            asked,
+            mechanism,
+            epsilon=epsilon,
+            devices=devices,
+            participation=participation,
+            compare=compare,
         )
     except SurveyError:
         raise
@@ -186,6 +203,7 @@ def _single(
     epsilon: float,
     devices: int,
     participation: object,
+    compare: Comparison | None,
 ) -> tuple[Plan, Choice | None]:
     attribute, choice = asked.attribute, None
     if mechanism.name == "auto":
@@ -196,6 +214,7 @@ def _single(
             epsilon=epsilon,
             devices=devices,
             participation=rules.real("mechanism.participation", participation, 0.0, 1.0),
+            compare=compare,
         )
         mechanism = DeclaredMechanism(choice.mechanism, choice.parameters)
     if isinstance(attribute.domain, NumberDomain):
@@ -214,6 +233,7 @@ def _table(
     epsilon: float,
     devices: int,
     participation: object,
+    compare: Comparison | None,
 ) -> tuple[CrossTable, Channel, Choice | None]:
     """Return the cross table of several attributes: every combination of readings is an input."""
     attributes = tuple(each.attribute for each in asked)
@@ -241,7 +261,12 @@ def _table(
     if mechanism.name == "auto":
         coin = rules.real("mechanism.participation", participation, 0.0, 1.0)
         choice = chosen_in_table(
-            TABLE_MECHANISMS, form.inputs, epsilon=epsilon, devices=devices, participation=coin
+            TABLE_MECHANISMS,
+            form.inputs,
+            epsilon=epsilon,
+            devices=devices,
+            participation=coin,
+            compare=compare,
         )
         mechanism = DeclaredMechanism(choice.mechanism, choice.parameters)
     whole = np.append(np.zeros(form.inputs - 1, dtype=np.intp), 1)

@@ -77,8 +77,8 @@ class Draft:
     start_s: int
 
 
-def template(draft: Draft) -> str:
-    """Return the text of a survey file.
+def drafted(draft: Draft) -> tuple[str, Survey]:
+    """Return the text of a survey file, and its survey.
 
     Raises:
         SurveyError: What was asked for is no valid survey; the message says which key and why.
@@ -128,8 +128,7 @@ def template(draft: Draft) -> str:
     if len(draft.attributes) == 1:
         lines += _categories(draft.attributes[0])
     text = "\n".join(lines) + "\n"
-    Survey.parse(text, file="what is asked")
-    return text
+    return text, Survey.parse(text, file="what is asked")
 
 
 def _attribute(attribute: DraftAttribute, draft: Draft) -> list[str]:

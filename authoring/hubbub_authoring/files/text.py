@@ -1,13 +1,17 @@
-"""The text of a survey file, or of the standard input."""
+"""A survey file, or the standard input: its text, and the survey of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hubbub.errors import ParameterError
 from hubbub.small_file import read_small, unreadable
-from hubbub.survey import MAX_FILE_BYTES
-from hubbub_authoring.files.toml import read
+from hubbub.survey import MAX_FILE_BYTES, Survey
+from hubbub_authoring.files.toml import parse, read
+
+if TYPE_CHECKING:
+    from hubbub_authoring.design import Comparison
 
 
 def survey_text(path: Path) -> str:
@@ -28,3 +32,17 @@ def survey_text(path: Path) -> str:
     if not text:
         raise ParameterError("stdin must hold a survey, once, got nothing more")
     return text
+
+
+def survey_of(text: str, file: str, *, compare: Comparison) -> Survey:
+    """Return the survey of TOML text, as `Survey.parse` does; "auto" compares mechanisms as it is told.
+
+    Args:
+        text: TOML.
+        file: What errors call it.
+        compare: How "auto" compares mechanisms, such as a `Study`.
+
+    Raises:
+        SurveyError: If the text is no valid survey.
+    """
+    return Survey(**parse(text, file, compare=compare), file=file)

@@ -10,7 +10,7 @@ from datetime import datetime
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from hubbub.channels import Channel
 from hubbub.errors import ABSENT, ParameterError, SurveyError, SurveyNotFoundError
@@ -50,6 +50,9 @@ from hubbub.survey import (
 from hubbub_authoring.design import least_cohort
 from hubbub_authoring.files.compile import compile_survey
 from hubbub_authoring.mechanisms.registry import mechanisms
+
+if TYPE_CHECKING:
+    from hubbub_authoring.design import Comparison
 
 COVER_KEY: Final = "participation"
 
@@ -198,8 +201,13 @@ def _inside(value: object) -> Collection[object]:
     return value if isinstance(value, list) else ()
 
 
-def parse(text: str, file: str) -> Declared:
+def parse(text: str, file: str, *, compare: Comparison | None = None) -> Declared:
     """Return the parts of the survey that TOML text declares, its channel compiled.
+
+    Args:
+        text: TOML.
+        file: What errors call it.
+        compare: How "auto" compares mechanisms; None for the usual way.
 
     Raises:
         SurveyError: If anything in it breaks a rule.
@@ -248,6 +256,7 @@ def parse(text: str, file: str) -> Declared:
         epsilon=epsilon,
         devices=max(1, cast(int, terms["planned_devices"]) // cast(int, terms["rotation"])),
         participation=mechanism_table.get(COVER_KEY, 1),
+        compare=compare,
     )
     channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))
     if cohort is None:

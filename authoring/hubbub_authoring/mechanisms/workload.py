@@ -109,6 +109,13 @@ class Workload:
             raise ParameterError(f"participation must be 1 for objective hit, got {self.participation:g}")
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """All that it says, to compare it by: two questions of one key have one answer."""
+        asked = self.kind, self.epsilon, self.devices, self.objective, self.participation, self.max_gain
+        arrays = self.category_of, self.prior, self.points
+        return *asked, *(None if each is None else each.tobytes() for each in arrays)
+
+    @property
     def inputs(self) -> int:
         """K, missing included."""
         return len(self.category_of)

@@ -18,7 +18,7 @@ EXAMPLES = {
     "survey keygen": "hubbub survey keygen --out lists.pem",
     "survey sign": "hubbub survey sign visits.toml --key lists.pem --out list.json",
     "survey design": "hubbub survey design visits.toml --plot design.png",
-    "survey compile": "hubbub survey compile visits.toml --out visits.hbs",
+    "survey compile": "hubbub survey compile visits.toml --out visits.bin",
     "agent": "hubbub agent page --ledger ledger.db",
     "agent answer": "hubbub agent answer --ledger ledger.db --collector http://127.0.0.1:8780"
     " --budget 4 --set visits=3 --join visits",

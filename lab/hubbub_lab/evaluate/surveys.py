@@ -52,17 +52,16 @@ class SurveyMaker:
     the one that a file names keeps the file's keys.
 
     Args:
-        text: A survey in TOML.
+        survey: A survey.
+        text: Its TOML.
         file: Its name in errors.
-        devices: What the design counts on.
+        devices: What the design counts on; None for what the survey plans.
 
     Raises:
-        SurveyError: If it is no valid survey.
         LabError: If its reports tell no value.
     """
 
-    def __init__(self, text: str, file: str, *, devices: int) -> None:
-        survey = Survey.parse(text, file=file)
+    def __init__(self, survey: Survey, text: str, file: str, *, devices: int | None) -> None:
         if not survey.form.tells_values:
             raise LabError(f"{file} must ask for values, got a score: it has a mean alone")
         self.file, self.title = file, survey.title
@@ -73,7 +72,7 @@ class SurveyMaker:
         )
         self._document = tomllib.loads(text)
         self._document.pop("quota", None)
-        self._document |= {"schedule": _SCHEDULE, "planned_devices": devices}
+        self._document |= {"schedule": _SCHEDULE, "planned_devices": devices or survey.planned_devices}
         self._own: dict[str, Any] = self._document["mechanism"]
         self._made: dict[tuple[str, float], Survey] = {}
 
@@ -82,13 +81,13 @@ class SurveyMaker:
         """Return the question of a survey file; - is stdin.
 
         Raises:
-            LabError: If it is a compiled one.
+            SurveyError: If it is no valid survey.
+            LabError: If it is a compiled one, or its reports tell no value.
         """
         if read_compiled(path) is not None:
             raise LabError(f"{path}: must be a survey in TOML to be evaluated, got a compiled one")
         text, file = survey_text(path), "stdin" if str(path) == "-" else path.name
-        planned = devices or Survey.parse(text, file=file).planned_devices
-        return cls(text, file, devices=planned)
+        return cls(Survey.parse(text, file=file), text, file, devices=devices)
 
     @classmethod
     def of_attribute(cls, attribute: DraftAttribute, title: str, *, devices: int) -> SurveyMaker:
@@ -102,7 +101,8 @@ class SurveyMaker:
             devices=devices,
             start_s=int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()),
         )
-        return cls(files.template(draft), title, devices=devices)
+        text, survey = files.drafted(draft)
+        return cls(survey, text, title, devices=devices)
 
     def survey(self, mechanism: str, epsilon: float) -> Survey:
         """Return the survey with a mechanism, tuned, at an epsilon.

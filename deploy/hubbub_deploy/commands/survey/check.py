@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import compatibility, plan
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import load_survey, load_survey_and_text
+from hubbub_deploy.files import compiled, load_survey_and_text, said_of_auto
 
 if TYPE_CHECKING:
     from hubbub import Channel, Survey
@@ -245,7 +245,9 @@ def _design(options: argparse.Namespace) -> int:
 
 
 def _compile(options: argparse.Namespace) -> int:
-    survey = load_survey(options.file)
+    survey, _ = compiled(options.file)
+    for line in said_of_auto(survey):
+        print(f"{options.file}: {line}", file=sys.stderr)
     try:
         options.out.write_bytes(survey.canonical)
     except OSError as error:

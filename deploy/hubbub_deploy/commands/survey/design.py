@@ -22,6 +22,7 @@ from hubbub_authoring.design import (
     WORDS,
     Accuracy,
     Candidate,
+    Comparison,
     Distance,
     Errors,
     Floors,
@@ -34,13 +35,13 @@ from hubbub_authoring.design import (
     measured_by_category,
     within_gain,
 )
-from hubbub_authoring.files import survey_text
+from hubbub_authoring.files import survey_of, survey_text
 from hubbub_deploy.commands.survey import floors, risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, refuse_unwritable
+from hubbub_deploy.files import comparing, create, refuse_unwritable, said_of_auto
 
 FORMATS: Final = (".png", ".svg", ".pdf", ".html")
 """Endings of a picture of all mechanisms."""
@@ -117,6 +118,7 @@ class SurveyDesign:
         max_gain: float | None = None,
         *,
         missing: float = 0.0,
+        study: Comparison = compare,
     ) -> SurveyDesign:
         """Return the design of a survey and the TOML text that it was loaded from.
 
@@ -141,7 +143,7 @@ class SurveyDesign:
         workload = replace(workload, prior=prior)
         measure = measured if survey.channel.inputs == workload.inputs else measured_by_category
         own = within_gain(workload, measure(name, parameters, workload, survey.channel))
-        found = compare(workload)
+        found = study(workload)
         others = tuple(other for other in found if not _same(other, own))
         return cls(survey, workload, own, others)
 
@@ -373,8 +375,15 @@ def run(settings: DesignSettings) -> int:
     _check(settings)
     if read_compiled(settings.file) is not None:
         raise DeployError(f"{settings.file}: must be a survey in TOML to be designed, got a compiled one")
-    text = survey_text(settings.file)
-    survey = Survey.parse(text, file="stdin" if str(settings.file) == "-" else str(settings.file))
+    with comparing() as study:
+        return _run(settings, study)
+
+
+def _run(settings: DesignSettings, study: Comparison) -> int:
+    text, file = survey_text(settings.file), "stdin" if str(settings.file) == "-" else str(settings.file)
+    survey = survey_of(text, file, compare=study)
+    for line in said_of_auto(survey):
+        print(f"{file}: {line}", file=sys.stderr)
     if not survey.form.alone:
         names = (
             "objective",
@@ -392,7 +401,7 @@ def run(settings: DesignSettings) -> int:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
                 raise DeployError(f"--{option} must be absent for a table or a score, got {_said(value)}")
-        show(survey, floors.asked(survey, text)[1], settings.output)
+        show(survey, floors.asked(survey, text)[1], settings.output, study)
         return 0
     design = replace(
         SurveyDesign.of(
@@ -402,6 +411,7 @@ def run(settings: DesignSettings) -> int:
             settings.within,
             settings.max_gain,
             missing=settings.missing or 0.0,
+            study=study,
         ),
         budget=settings.budget,
         shuffled=settings.shuffled,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub import Survey
-from hubbub_authoring.design import Workload, accuracy, compare, report_bytes, survey_distances
+from hubbub_authoring.design import Comparison, Workload, accuracy, report_bytes, survey_distances
 from hubbub_authoring.files import TABLE_MECHANISMS
 from hubbub_deploy.commands.survey import floors
 
@@ -17,7 +17,7 @@ INTERVAL_95: Final = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""
 
 
-def facts(survey: Survey, participation: float) -> dict[str, Any]:
+def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, Any]:
     """Return the design of a cross table or a score as JSON types; what does not apply is null.
 
     Errors of a table are those of devices spread evenly over the combinations; that of a score is the largest
@@ -27,6 +27,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
     Args:
         survey: A table or a score.
         participation: The share of devices that answer, as its file has it.
+        study: How mechanisms are compared.
     """
     inputs, devices = survey.channel.inputs, survey.planned_per_round
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
@@ -86,7 +87,7 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
                 "standard_error": {"value": other.accuracy.errors.value, "category": None, "mean": None},
                 "leverage": other.accuracy.leverage,
             }
-            for other in compare(workload)
+            for other in study(workload)
             if other.mechanism in TABLE_MECHANISMS
             and other.accuracy is not None
             and other.channel is not None
@@ -97,9 +98,9 @@ def facts(survey: Survey, participation: float) -> dict[str, Any]:
     }
 
 
-def show(survey: Survey, participation: float, output: Literal["table", "json"]) -> None:
+def show(survey: Survey, participation: float, output: Literal["table", "json"], study: Comparison) -> None:
     """Print the design; see `facts`."""
-    found = facts(survey, participation)
+    found = facts(survey, participation, study)
     if output == "json":
         print(json.dumps(found, ensure_ascii=False, allow_nan=False))
         return

@@ -107,7 +107,6 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the file, say when the survey begins, and return the exit code."""
-    from hubbub import Survey  # noqa: PLC0415 - other verbs start without it
     from hubbub.survey import survey_state  # noqa: PLC0415 - other verbs start without it
     from hubbub_authoring import files  # noqa: PLC0415 - see above
     from hubbub_authoring.files import Draft  # noqa: PLC0415 - see above
@@ -118,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         options.misuse("the following arguments are required: --id, --epsilon (or --preset)")
     now_s = time.time()
     midnight_s = (int(now_s) // DAY_S + 1) * DAY_S
-    text = files.template(
+    text, survey = files.drafted(
         Draft(
             id=options.id,
             title=options.title or options.id,
@@ -136,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     create(options.out, text.encode(), mode=0o666)
-    said = survey_state(Survey.parse(text), now_s).words
+    said = survey_state(survey, now_s).words
     print(f"{options.out}: {said}. Read it, then: hubbub survey check {options.out}")
     return 0
 

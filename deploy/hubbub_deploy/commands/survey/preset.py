@@ -82,7 +82,7 @@ def write(folder: Path, *, devices: int, start_s: int | None) -> list[str]:
             )
     lines = []
     for name, title, given in _QUESTIONS:
-        text = files.template(
+        text, survey = files.drafted(
             Draft(
                 id=name,
                 title=title,
@@ -96,7 +96,7 @@ def write(folder: Path, *, devices: int, start_s: int | None) -> list[str]:
         )
         path = folder / f"{name}.toml"
         create(path, text.encode(), mode=0o666)
-        lines.append(f"{path}: {title.lower()}, {_exactness(Survey.parse(text), devices)}")
+        lines.append(f"{path}: {title.lower()}, {_exactness(survey, devices)}")
     host = folder / "answers.py"
     budget = EPSILON * len(_QUESTIONS)
     labels = "\n".join(f"    {json.dumps(name)}: {json.dumps(each)}," for name, _, each in _QUESTIONS)

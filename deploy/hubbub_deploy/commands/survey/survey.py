@@ -178,12 +178,10 @@ def _before(path: Path, keys: list[bytes]) -> SurveyList | None:
 
 
 def _digest(named: str) -> bytes:
-    from hubbub import Survey  # noqa: PLC0415
-
     if len(named) == 32 and not set(named) - set("0123456789abcdef"):
         return bytes.fromhex(named)
     try:
-        return Survey.load(named).digest
+        return load_survey(Path(named)).digest
     except HubbubError as error:
         raise DeployError(f"--cancel must be a survey file or a digest of 32 hex digits: {error}") from None
 

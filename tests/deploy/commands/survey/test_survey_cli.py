@@ -310,8 +310,9 @@ def test_what_cannot_be_signed_is_refused_in_a_sentence(files: Path, capsys, arg
 def test_a_design_is_written_to_a_new_file_alone_and_says_what_it_chose(files: Path, capsys) -> None:
     run(capsys, *NEW, "new.toml", "--labels", "a,b,c")
     assert main(["survey", "design", "new.toml", "--write", "out.toml"]) == 0
-    said = capsys.readouterr().err
+    taken, said = capsys.readouterr().err.splitlines()
     chosen = Survey.load("new.toml").choice.mechanism
+    assert taken.startswith(f"new.toml: auto takes {chosen}")
     assert said.startswith(f'wrote out.toml with [mechanism] name = "{chosen}"')
     before = (files / "new.toml").read_bytes()
     assert "not overwritten" in fails(capsys, "design", "new.toml", "--write", "new.toml")
@@ -341,6 +342,7 @@ def test_a_picture_that_takes_long_says_how_far_it_is(files: Path, capsys, monke
     monkeypatch.setattr("hubbub_deploy.commands.survey.design_plot.TOLD_S", 0.0)
     run(capsys, *NEW, "new.toml", "--labels", "a,b,c")
     assert main(["survey", "design", "new.toml", "--plot", "x.svg"]) == 0
-    said = capsys.readouterr().err.splitlines()
+    taken, *said = capsys.readouterr().err.splitlines()
+    assert taken.startswith("new.toml: auto takes ")
     assert said == [f"picture: {done} of 11 epsilons compared" for done in range(11)]
     assert (files / "x.svg").stat().st_size > 10_000
