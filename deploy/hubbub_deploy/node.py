@@ -13,30 +13,66 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import hubbub_collector
-from hubbub import Survey
 from hubbub.estimation import AlertRules
+from hubbub.survey import Survey, index_of_round, survey_state
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Retention, Worker
 from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore
 from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
+from hubbub_client import owner_page
 from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
 from hubbub_deploy.announced import refuse_changed
-from hubbub_deploy.announcement import announcement
 from hubbub_deploy.errors import AlreadyRunningError, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.supervise import is_full, run_supervised
 from hubbub_topic import BoundedLog, LogError, LogLockedError, SqliteLog
+
+
+def announcement(url: str, surveys: Iterable[Survey], snapshot: Mapping[str, Any], now_s: float) -> str:
+    """Return what a node prints; its first line is the address.
+
+    Args:
+        url: Where it listens.
+        surveys: What it serves.
+        snapshot: What its page shows, with the rounds counted before it started.
+        now_s: Its clock, seconds since 1970.
+    """
+    counted = {entry["digest"]: entry["rounds"] for entry in snapshot["surveys"]}
+    lines = [f"Hubbub node: {url}"]
+    for survey in surveys:
+        digest = survey.digest.hex()
+        accepted = {
+            index_of_round(each["round"]): each["accounting"]["accepted"] for each in counted.get(digest, ())
+        }
+        state = survey_state(survey, now_s, accepted=accepted)
+        lines += [
+            f"  {survey.id} version {survey.version}: {state.words}",
+            f"    {owner_page.schedule(survey)}",
+            f"    {page_of(url, digest)}",
+        ]
+    return "\n".join(lines)
+
+
+def page_of(url: str, digest: str) -> str:
+    """Return the address of a survey's page.
+
+    Args:
+        url: Where the node or the dashboard listens.
+        digest: The survey's, in hexadecimal.
+    """
+    return f"{url}/?survey={digest}"
+
 
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"

@@ -10,7 +10,7 @@ from command import node
 from surveys import LABELS, VISITS
 
 from hubbub import Survey
-from hubbub_deploy.announcement import announcement
+from hubbub_deploy.node import announcement
 
 HEALTH, VISITED = Survey.parse(LABELS), Survey.parse(VISITS)
 URL = "http://127.0.0.1:8780"

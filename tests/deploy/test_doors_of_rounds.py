@@ -25,10 +25,10 @@ from hubbub.wire import SealRecord, encode_record
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web import LiveView, create_app
-from hubbub_deploy.announcement import announcement as announced
 from hubbub_deploy.cli import main
 from hubbub_deploy.files import ARCHIVE_FILE
 from hubbub_deploy.node import LOG_FILE, STORE_FILE
+from hubbub_deploy.node import announcement as announced
 from hubbub_results.connection import SurveyResults
 from hubbub_topic.sqlite import SqliteLog
 

@@ -3,6 +3,7 @@
 Nothing is written but what the caller asks for: counts live in memory, and the log is only read. Every round
 that all partitions have sealed is released, by the code and with the bytes of the first time; an archive of
 that time is compared byte for byte, but for what its operator stated about the fleet, which no log holds.
+A recount without an issuer is published beside its release only where nothing then shows a small group.
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ from hubbub_aggregator import AggregatorError, ArchiveError
 from hubbub_aggregator.counting import OTHERS, RoundKey, SealRules
 from hubbub_aggregator.release import (
     UNKNOWN,
+    AcceptedSizes,
+    Document,
     FleetStatement,
+    Recount,
     Shown,
     archived_release,
     canonical_bytes,
+    cohort_of,
     release,
+    why_no_recount,
 )
-from hubbub_aggregator.stores import SqliteArchive
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
-from hubbub_deploy.commands.replay.recounts import publish
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable
 from hubbub_lab import texts
@@ -43,6 +48,66 @@ from hubbub_lab.evaluation import print_json
 
 if TYPE_CHECKING:
     from hubbub_topic.kafka import Brokers
+
+
+def publish(
+    recounts: Mapping[RoundKey, bytes],
+    released: Mapping[RoundKey, bytes],
+    shown: Mapping[RoundKey, Shown],
+    *,
+    surveys: Mapping[bytes, Survey],
+    folder: Path,
+    say: Callable[[str], object],
+) -> None:
+    """Put recounts beside the releases that they are recounts of, and say which and which not.
+
+    A round is left out where the archive has no release of it, or none of the issuers vouched for a report of
+    it. So is one whose recount is against the rule of `hubbub_aggregator.release.disclosure`: whoever reads
+    everything that was published of a round has all its differences.
+
+    Args:
+        recounts: The recounts.
+        released: The archived releases that are whole.
+        shown: What was shown of rounds before their release, as the archive has it.
+        surveys: The surveys, by digest.
+        folder: The folder of the node or dashboard.
+        say: Told a line for every round that reports were left out of.
+
+    Raises:
+        DeployError: If a recount cannot be written, another one is there, or none is of use.
+    """
+    kept, published = RecountFolder(folder), 0
+    for key in sorted(recounts.keys() & released.keys()):
+        recount, release = json.loads(recounts[key]), json.loads(released[key])
+        vouched = {line["issuer"]: line["accepted"] for line in release.get("issuers", ())}
+        asked = _recount(recount)
+        if not vouched.keys() & (asked.without | {OTHERS}):
+            continue
+        name = f"survey {surveys[key[0]].id!r}, round {number_of_round(key[1])}"
+        others = [each for each in map(_recount, kept.of_round(key)) if each.without != asked.without]
+        why = why_no_recount(
+            shown.get(key, UNKNOWN),
+            AcceptedSizes(release["devices"], {}, vouched),
+            [*others, asked],
+            compared=[line["issuer"] for line in release["issuers"] if line["p_value"] is not None],
+            cohort=cohort_of(surveys[key[0]]),
+        )
+        if why is not None:
+            say(f"{name}: not published; {why}")
+            continue
+        try:
+            path = kept.put(recount)
+        except AggregatorError as error:
+            raise DeployError(str(error)) from error
+        say(f"{name}: published as {path}")
+        published += 1
+    if not published:
+        raise DeployError(f"{folder}: nothing is published; no release there can be recounted so")
+
+
+def _recount(document: Document) -> Recount:
+    return Recount(frozenset(document["recount"]["without_issuers"]), document["devices"])
+
 
 TOLD_RECORDS: Final = 10_000
 """Records between two words on how far the counting is: some seconds."""
