@@ -26,9 +26,9 @@ MOST_LINES = {
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_240,
+    "aggregator": 15_230,
     "results": 880,
-    "deploy": 9_720,
+    "deploy": 9_680,
     "bench": 16_470,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

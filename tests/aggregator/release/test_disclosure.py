@@ -20,11 +20,11 @@ from hubbub_aggregator.release.disclosure import (
     Shown,
     compared_issuers,
     fewest,
+    least_cut,
     step_of,
     why_no_recount,
     without_small,
 )
-from hubbub_aggregator.release.least_cut import least_cut
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate, advance
 
 Document = frozenset[int]
