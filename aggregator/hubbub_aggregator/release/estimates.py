@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation import Estimate, PoisonMargin
+from hubbub.estimation import Estimate, PoisonMargin, curve_cohort
 from hubbub.survey import Survey
 
 Document: TypeAlias = dict[str, Any]
@@ -25,6 +25,9 @@ Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
 METHOD: Final = 8
 """The method of every release; those of others are refused."""
+
+QUARTILES: Final = (0.25, 0.5, 0.75)
+"""The quantiles that a release states; others are read from the curve's band."""
 
 _NONE: Final[Document] = {
     "values": [],
@@ -133,3 +136,39 @@ def _cells(labels: Iterable[str], columns: Columns) -> list[Document]:
 def _number(value: float | None) -> float | None:
     """Return the number, or None for what JSON has no word for: nan and infinity mean not identifiable."""
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+def no_curve(survey: Survey) -> Document:
+    """Return the keys of a release that states no curve: none at all where a survey never has one."""
+    return {"cumulative": None, "quantiles": []} if survey.channel.shows_curve else {}
+
+
+def curve(survey: Survey, estimate: Estimate, level: float) -> Document:
+    """Return the cumulative shares with their simultaneous band, and the quartiles with their intervals.
+
+    Args:
+        survey: The survey.
+        estimate: That of the round.
+        level: The coverage of the band, and of all quartiles at once.
+    """
+    least = curve_cohort(len(estimate.values))
+    if not survey.channel.shows_curve or least is None or estimate.n < least:
+        return no_curve(survey)
+    found = estimate.cumulative(level)
+    if found is None:
+        return no_curve(survey)
+    quantiles = [found.quantile(share) for share in QUARTILES]
+    return {
+        "cumulative": {
+            "level": level,
+            "points": found.points.tolist(),
+            "shares": found.shares.tolist(),
+            "errors": found.errors.tolist(),
+            "low": found.low.tolist(),
+            "high": found.high.tolist(),
+        },
+        "quantiles": [
+            {"share": each.share, "estimate": each.estimate, "low": each.low, "high": each.high}
+            for each in quantiles
+        ],
+    }

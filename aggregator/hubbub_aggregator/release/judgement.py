@@ -263,7 +263,7 @@ class SurveyAlerts:
         inputs = max(survey.channel.inputs, 1)
         self._kept = max(2, min(KEPT_ROUNDS, _CELLS // inputs))
         self._block = max(1, min(BLOCK, _BLOCK_CELLS // inputs)) if is_fresh(survey) else 1
-        self._blocks: dict[int, _ReleaseBlock] = {}
+        self._blocks: dict[int, _JudgedBlock] = {}
 
     def update(self, releases: Mapping[int, Document], new: Iterable[int]) -> None:
         """Judge new releases, and those after them, which have other rounds before them now.
@@ -275,14 +275,14 @@ class SurveyAlerts:
         shown = sorted(number for number, each in releases.items() if not each["suppressed"])
         released, size = set(new), self._block
         first = max(0, len(shown) - self._kept) // size
-        blocks: dict[int, _ReleaseBlock] = {}
+        blocks: dict[int, _JudgedBlock] = {}
         for place in range(first, -(-len(shown) // size)):
             start = max(0, (place - 1) * size)
             numbers = shown[start : (place + 1) * size]
             block = self._blocks.get(place)
             known = [] if block is None else block.numbers
             if block is None or known != numbers[: len(known)] or not released.isdisjoint(known):
-                block = _ReleaseBlock(self._judge, self._survey, self._estimator, place * size - start)
+                block = _JudgedBlock(self._judge, self._survey, self._estimator, place * size - start)
             for number in numbers[len(block.numbers) :]:
                 block.add(number, releases)
             blocks[place] = block
@@ -294,7 +294,7 @@ class SurveyAlerts:
         return self._judge.document(found[-self._kept :])
 
 
-class _ReleaseBlock:
+class _JudgedBlock:
     """A block of releases, with those of the block before it that they are compared with.
 
     Args:

@@ -25,10 +25,9 @@ from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import AccountingError, ArchiveError
-from hubbub_aggregator.release.curve import curve, no_curve
 from hubbub_aggregator.release.disclosure import AcceptedSizes, Shown, cohort_of, compared_issuers
 from hubbub_aggregator.release.enrolment import RoundEnrolment
-from hubbub_aggregator.release.estimates import METHOD, estimates, no_estimates
+from hubbub_aggregator.release.estimates import METHOD, curve, estimates, no_curve, no_estimates
 from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
 from hubbub_aggregator.release.provisional import AcceptedCounts
 

@@ -7,9 +7,8 @@ from typing import Any, Final
 from hubbub.checking import Checked, check_release, column_of, compare, guarded, slack_of
 from hubbub.survey import AnyEstimator, Survey
 from hubbub.wire import decode_counts
-from hubbub_aggregator.release.curve import curve
 from hubbub_aggregator.release.enrolment import FleetStatement
-from hubbub_aggregator.release.estimates import estimates
+from hubbub_aggregator.release.estimates import curve, estimates
 from hubbub_aggregator.release.round_release import LEVEL, Document, require_method
 
 _FACTS: Final = {"label", "category"}
