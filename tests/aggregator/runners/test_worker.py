@@ -196,6 +196,7 @@ def test_provisional_estimates_step_by_cohorts_and_end_with_the_seal(setting: Se
         shown = setting.shown()
         assert shown["accounting"]["accepted"] == start + 20
         assert (shown["as_of"] == 0) == shown["suppressed"]
+        assert all(cell["always_low"] <= cell["low"] for cell in shown["values"])
         as_of.append(shown["as_of"])
     assert sorted(set(as_of)) == [0, 100, 200, 300]
     assert as_of == sorted(as_of)
@@ -203,6 +204,7 @@ def test_provisional_estimates_step_by_cohorts_and_end_with_the_seal(setting: Se
     worker.seal([(HEALTH.digest, 0)])
     drain(worker)
     assert setting.shown()["as_of"] == 400
+    assert not any("always_low" in cell for cell in setting.shown()["values"])  # sealed: one look
     assert setting.store.load_gates() == {}
 
 
