@@ -26,10 +26,10 @@ MOST_LINES = {
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_890,
+    "aggregator": 15_220,
     "results": 880,
     "deploy": 9_680,
-    "bench": 16_470,
+    "bench": 16_630,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
