@@ -109,6 +109,7 @@ RUNS = {
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "scan": Run("bench/scan.py", "jumps and drifts that windows of rounds find", markdown=True),
     "still-crowds": Run("bench/still_crowds.py", "intervals and alarms of still crowds", markdown=True),
+    "table-statistics": Run("bench/table_statistics.py", "statistics of tables: do they hold", markdown=True),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),

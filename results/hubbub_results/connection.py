@@ -125,7 +125,12 @@ class SurveyResults:
         document = self._transport.get(*path, str(round))
         number = document["round"]
         rows = self._transport.rows(*path, f"{number}.ndjson")
-        return RoundResults(document, Table(rows, f"{self.title}: round {number}"))
+
+        def ask(**asked: str | float) -> list[dict[str, Any]]:
+            found = self._transport.get(*path, str(number), "statistics", **asked)
+            return list(found["rows"])
+
+        return RoundResults(document, Table(rows, f"{self.title}: round {number}", ask))
 
     def recounts(self, round: int | Literal["latest"] = "latest") -> list[dict[str, Any]]:  # noqa: A002 - see above
         """Return the recounts beside one release, whole documents; see docs/api.md.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hubbub_results.errors import NotFoundError
@@ -93,10 +96,15 @@ class Table:
     Attributes:
         rows: Dictionaries with the columns of docs/api.md; times are text, ISO 8601 in UTC.
         title: What they are about, for a plot.
+
+    The table of one round of a cross table has statistics, too. Their rows have `statistic`, `of`, `given`,
+    `group`, `reading`, `estimate`, `low`, `high`, `p_value` and `note`; an estimate that so many reports
+    cannot give is None, and `note` says why. They are of everybody who could have been asked.
     """
 
     rows: Sequence[Row]
     title: str = ""
+    _ask: Callable[..., list[Row]] | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -123,7 +131,83 @@ class Table:
         if not rows:
             said = ", ".join(f"{name} {value!r}" for name, value in wanted.items())
             raise NotFoundError(f"rows must be some of {self.title or 'this table'}, got none with {said}")
-        return Table(rows, self.title)
+        return Table(rows, self.title, self._ask)
+
+    def conditional(self, of: str, *, given: str, level: float = 0.95) -> Table:
+        """Return the shares of an attribute's readings within every group of another.
+
+        Args:
+            of: The attribute that is asked about.
+            given: The attribute of the groups.
+            level: Coverage of the intervals, each alone.
+
+        Raises:
+            NotFoundError: If this is not the table of one round of a cross table.
+            BadAnswerError: If an argument breaks its rule.
+        """
+        return self._statistics("conditional", of=of, given=given, level=level)
+
+    def group_means(self, of: str, *, given: str, level: float = 0.95) -> Table:
+        """Return the mean of a number within every group of another attribute; see `conditional`."""
+        return self._statistics("mean", of=of, given=given, level=level)
+
+    def differences(self, of: str, *, given: str, level: float = 0.95) -> Table:
+        """Return the differences of shares between every two groups; see `conditional`."""
+        return self._statistics("difference", of=of, given=given, level=level)
+
+    def odds_ratios(self, of: str, *, given: str, level: float = 0.95) -> Table:
+        """Return the odds of every reading in every group over those in all others; see `conditional`."""
+        return self._statistics("odds_ratio", of=of, given=given, level=level)
+
+    def independence(self, *, level: float = 0.95) -> Table:
+        """Return Cramer's V of all pairs of attributes with their tests of independence.
+
+        A p-value is one of all pairs together (Holm). Errors as `conditional`.
+
+        Args:
+            level: Coverage of the intervals of V.
+        """
+        return self._statistics("independence", level=level)
+
+    def reweighted(
+        self, of: str, *, by: str, census: Mapping[str, float] | Path, level: float = 0.95
+    ) -> Table:
+        """Return the shares of an attribute in a population where another one has the shares of a census.
+
+        Args:
+            of: The attribute that is asked about.
+            by: The one that the census counts; both are of this table.
+            census: A share for every reading of it; or a CSV file with a line `reading,share` for each.
+            level: Coverage of the intervals, each alone.
+
+        Raises:
+            NotFoundError: If this is not the table of one round of a cross table.
+            BadAnswerError: If an argument breaks its rule.
+        """
+        if isinstance(census, Path):
+            text = census.read_text(encoding="utf-8")
+        else:
+            out = io.StringIO()
+            csv.writer(out, lineterminator="\n").writerows(census.items())
+            text = out.getvalue()
+        return self._statistics("reweighted", of=of, given=by, census=text, level=level)
+
+    def regression(self, of: str, *, on: Sequence[str], level: float = 0.95) -> Table:
+        """Return the coefficients of least squares of an attribute on others; errors as `conditional`.
+
+        Args:
+            of: A number, or an attribute of two readings.
+            on: The attributes that explain.
+            level: Coverage of the intervals, each alone.
+        """
+        return self._statistics("regression", of=of, on=",".join(on), level=level)
+
+    def _statistics(self, kind: str, **asked: str | float) -> Table:
+        if self._ask is None:
+            raise NotFoundError(
+                f"statistics must be asked of the table of one round, got {self.title or 'rows'}"
+            )
+        return Table(self._ask(kind=kind, **asked), f"{self.title}: {kind}")
 
     def frame(self) -> DataFrame:
         """Return a frame of pandas: numbers as floats, start and end as times in UTC.

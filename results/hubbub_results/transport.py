@@ -59,7 +59,7 @@ class ResultsTransport:
         self._pool = urllib3.PoolManager(retries=retries, timeout=timeout_s)
         self._kept: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
 
-    def get(self, *parts: str, **parameters: str | int) -> dict[str, Any]:
+    def get(self, *parts: str, **parameters: str | float) -> dict[str, Any]:
         """Return a JSON document.
 
         Args:
@@ -71,7 +71,7 @@ class ResultsTransport:
         """
         return self._decoded(self._address(parts, parameters))
 
-    def rows(self, *parts: str, **parameters: str | int) -> list[dict[str, Any]]:
+    def rows(self, *parts: str, **parameters: str | float) -> list[dict[str, Any]]:
         """Return the rows of a table of JSON lines; arguments and errors as those of `get`."""
         address = self._address(parts, parameters)
         try:
@@ -87,7 +87,7 @@ class ResultsTransport:
             yield from page[key]
             address = self._next(address, page["next"]) if page["next"] else None
 
-    def _address(self, parts: tuple[str, ...], parameters: Mapping[str, str | int]) -> str:
+    def _address(self, parts: tuple[str, ...], parameters: Mapping[str, str | float]) -> str:
         query = "?" + urlencode(parameters) if parameters else ""
         return self._base + "/".join(quote(part, safe="") for part in parts) + query
 

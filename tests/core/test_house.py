@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 24_600,
+    "core": 25_470,
     "authoring": 8_090,
     "lab": 8_160,
     "client": 6_720,
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_220,
-    "results": 880,
+    "aggregator": 15_730,
+    "results": 970,
     "deploy": 9_680,
-    "bench": 16_630,
+    "bench": 16_820,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -10,16 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 import uvicorn
 from shown_view import ShownView, round_of, snapshot_of, survey_of
+from surveys import AGE_BY_SEX
 
 import hubbub_results
-from hubbub_aggregator.web import create_app
-from hubbub_results import Table, connect
+from hubbub import Survey
+from hubbub_aggregator.release.estimates import estimates
+from hubbub_aggregator.web import create_app, table_facts
+from hubbub_results import BadAnswerError, NotFoundError, Table, connect
 
 TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 
@@ -105,6 +110,37 @@ def test_a_notebook_shows_the_estimates_of_a_round_and_no_markup_of_the_servers(
     assert page.count("<tr>") == 1 + sum(row["view"] == "raw" for row in found.table)
     first = next(row for row in found.table if row["view"] == "raw")
     assert f"<td>{first['label']}</td><td>{first['estimate']:.4g}</td><td>{first['low']:.4g}</td>" in page
+
+
+def test_a_table_of_several_attributes_has_statistics(tmp_path: Path) -> None:
+    """Shares from the crowd by hand, a census as numbers and as a file, and what is wrong in words."""
+    survey, shares = Survey.parse(AGE_BY_SEX), np.array([30, 15, 1, 15, 33, 2, 1, 2, 1]) / 100
+    found = round_of(0, sealed=True, devices=20000)
+    found |= estimates(survey, survey.estimator().expected_estimate(shares, 20000), level=0.95)
+    known = survey_of("age-by-sex", found) | {"table": table_facts(survey)}
+    with served(ShownView(snapshot_of(known, survey_of("visits", released(0), digest="2" * 32)))) as (url, _):
+        table = connect(url).survey("age-by-sex").release().table
+        within = table.conditional("age", given="sex")
+        assert [(row["group"], row["reading"]) for row in within][:2] == [("f", "child"), ("f", "youth")]
+        assert within.frame()["estimate"].tolist() == pytest.approx([2 / 3, 1 / 3, 15 / 48, 33 / 48])
+        census = tmp_path / "census.csv"
+        census.write_text("reading,share\nf,0.5\nm,0.5\n")
+        sized = table.reweighted("age", by="sex", census=census)
+        assert [row["estimate"] for row in sized] == pytest.approx(
+            [(2 / 3 + 15 / 48) / 2, (1 / 3 + 33 / 48) / 2]
+        )
+        assert list(sized) == list(
+            table.where(kind="value").reweighted("age", by="sex", census={"f": 0.5, "m": 0.5})
+        )
+        assert [len(each) for each in (table.differences("age", given="sex"), table.independence())] == [2, 1]
+        assert len(table.odds_ratios("age", given="sex", level=0.9)) == 4
+        assert [row["reading"] for row in table.regression("sex", on=["age"])] == ["intercept", "age: youth"]
+        with pytest.raises(BadAnswerError, match="a mean must be of an integer read by value, got age"):
+            table.group_means("age", given="sex")
+        with pytest.raises(NotFoundError, match="statistics must be of a cross table"):
+            connect(url).survey("visits").release().table.independence()
+        with pytest.raises(NotFoundError, match="statistics must be asked of the table of one round"):
+            connect(url).survey("age-by-sex").table().independence()
 
 
 def test_what_has_not_changed_is_fetched_once() -> None:

@@ -53,6 +53,7 @@ from hubbub_aggregator.web.responses import (
     rendered,
 )
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
+from hubbub_aggregator.web.statistics_api import StatisticsApi
 from hubbub_aggregator.web.stream_caps import MAX_CLIENT_STREAMS, MAX_STREAMS
 from hubbub_aggregator.web.view import View
 
@@ -186,6 +187,7 @@ def create_app(
             Route("/", page),
             Route("/page/{name}", page),
             *ComparisonApi(desk).routes(),
+            *StatisticsApi(desk).routes(),
             *ReadApi(desk).routes(),
             Route("/api/surveys", surveys),
             Route("/api/surveys/{digest}", survey),

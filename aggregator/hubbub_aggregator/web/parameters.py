@@ -121,6 +121,23 @@ def digest_named(name: str, edition: RenderedSnapshot, *, subject: str, status: 
     return max(versions)[1]
 
 
+def round_named(request: Request, edition: RenderedSnapshot) -> tuple[str, int, Found]:
+    """Return the digest, the number and the document of the round that the path names."""
+    digest = digest_of(request, edition)
+    name = request.path_params["round"]
+    known = [number for each, number in edition.rounds if each == digest]
+    number = int(name) if is_number(name) else -1
+    if name == "latest" and known:
+        # The newest release; before there is one, the newest round.
+        sealed = [each for each in known if edition.rounds[digest, each]["sealed"]]
+        number = max(sealed or known)
+    found = edition.rounds.get((digest, number))
+    if found is None:
+        period = f"from {min(known)} to {max(known)}, or latest" if known else "that has reports; none has"
+        raise ProblemError(problem(404, f"round of survey {digest}", f"must be one {period}", name))
+    return digest, number, found
+
+
 def name_of(edition: RenderedSnapshot, digest: str) -> Found:
     """Return what names a survey: id, version, digest and title."""
     found = edition.digests[digest]

@@ -42,12 +42,12 @@ from hubbub_aggregator.web.parameters import (
     answering,
     digest_of,
     is_digest,
-    is_number,
     name_of,
     read_choice,
     read_limit,
     read_number,
     refuse_others,
+    round_named,
 )
 from hubbub_aggregator.web.responses import CSV, accepts_gzip, compressed_pieces, document, problem, rendered
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
@@ -156,7 +156,7 @@ class ReadApi:
         """Answer with one round: its release, or provisional estimates."""
         refuse_others(request)
         edition = await self._cache.current()
-        digest, number, found = self._round(request, edition)
+        digest, number, found = round_named(request, edition)
         return await rendered(
             request,
             edition,
@@ -168,7 +168,7 @@ class ReadApi:
         """Answer with the recounts beside one release, whole; an empty list where there are none."""
         refuse_others(request)
         edition = await self._cache.current()
-        digest, number, _ = self._round(request, edition)
+        digest, number, _ = round_named(request, edition)
 
         def render() -> bytes:
             recounts = [
@@ -185,7 +185,7 @@ class ReadApi:
         async def answer(request: Request) -> Response:
             refuse_others(request, "view")
             edition = await self._cache.current()
-            digest, number, found = self._round(request, edition)
+            digest, number, found = round_named(request, edition)
             views = _views(request)
 
             def render() -> bytes:
@@ -240,23 +240,6 @@ class ReadApi:
             if each == digest and (found["sealed"] or stage == "all")
         ]
         return _Table(request, edition, rounds, views, form)
-
-    def _round(self, request: Request, edition: RenderedSnapshot) -> tuple[str, int, Found]:
-        digest = digest_of(request, edition)
-        name = request.path_params["round"]
-        known = [number for each, number in edition.rounds if each == digest]
-        number = int(name) if is_number(name) else -1
-        if name == "latest" and known:
-            # The newest release; before there is one, the newest round.
-            sealed = [each for each in known if edition.rounds[digest, each]["sealed"]]
-            number = max(sealed or known)
-        found = edition.rounds.get((digest, number))
-        if found is None:
-            period = (
-                f"from {min(known)} to {max(known)}, or latest" if known else "that has reports; none has"
-            )
-            raise ProblemError(problem(404, f"round of survey {digest}", f"must be one {period}", name))
-        return digest, number, found
 
 
 class _Table:

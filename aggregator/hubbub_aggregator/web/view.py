@@ -12,6 +12,8 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
           "step": 100,                               the fewest reports between two views of an open round
+          "table": {"attributes": [{"id", "readings", "numbers"}], "noise": {...}},
+                                                     only of a cross table: what `table_statistics` needs
           "quota": 60000,                            the most reports that a round takes; null: no limit
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
                        "lateness_s": 3600},      how long after its end reports of a round are taken
@@ -138,6 +140,7 @@ from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.release.disclosure import step_of, without_small
 from hubbub_aggregator.release.round_release import Document, timestamp
+from hubbub_aggregator.web.table_statistics import table_facts
 
 
 class View(Protocol):
@@ -331,7 +334,9 @@ def compose(
 
 
 def _describe(survey: Survey, rounds: list[Document]) -> dict[str, Any]:
+    table = table_facts(survey)
     return {
+        **({} if table is None else {"table": table}),
         "id": survey.id,
         "version": survey.version,
         "title": survey.title,

@@ -6,8 +6,9 @@ from typing import Final
 
 from hubbub_aggregator.export import COLUMNS, VIEWS
 from hubbub_aggregator.web.openapi.schemas import Schema, reference, schemas
+from hubbub_aggregator.web.table_statistics import STATISTICS
 
-API_VERSION: Final = "1.5.0"
+API_VERSION: Final = "1.6.0"
 """Grows in the middle with every addition; what breaks readers would get a path of its own, /api/v2."""
 
 
@@ -150,6 +151,13 @@ def _paths() -> Schema:
             json,
             reference("schemas", "Recounts"),
         ),
+        "/surveys/{survey}/rounds/{round}/statistics": {"parameters": round_}
+        | _get(
+            "statistics", "Statistics of a cross table.", json, reference("schemas", "Statistics"),
+            asked=_statistics(),
+        ),
+        "/surveys/{survey}/rounds/{round}/statistics.csv": {"parameters": round_}
+        | _get("statistics_csv", "The same as a table.", csv, {"type": "string"}, asked=_statistics()),
         "/surveys/{survey}/rounds/{round}.csv": {"parameters": [*round_, view]}
         | _get("round_csv", "One round as a tidy table.", csv, table),
         "/surveys/{survey}/rounds/{round}.ndjson": {"parameters": [*round_, view]}
@@ -160,6 +168,26 @@ def _paths() -> Schema:
         | _get("releases_csv", "All releases of a survey as one tidy table.", csv, table),
         "/surveys/{survey}/releases.parquet": tables | parquet_answer,
     }  # fmt: skip
+
+
+def _statistics() -> list[Schema]:
+    """Return the parameters of statistics."""
+    texts = {
+        "of": "The attribute that is asked about.",
+        "given": "The attribute of the groups; of a census the one that it counts.",
+        "on": "Attributes that explain, for a regression, with commas between.",
+        "census": "CSV with a line `reading,share` for every reading of `given`.",
+    }
+    kind = {"type": "string", "enum": [*STATISTICS], "default": STATISTICS[0]}
+    level = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": 0.95}
+    return [
+        {"name": "kind", "in": "query", "description": "What is computed.", "schema": kind},
+        {"name": "level", "in": "query", "description": "Coverage of the intervals.", "schema": level},
+        *(
+            {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
+            for name, text in texts.items()
+        ),
+    ]
 
 
 def _get(

@@ -90,7 +90,7 @@ def schemas() -> Schema:
                 "schedule": _object(schedule),
                 "rounds": _object({"answered": _COUNT, "sealed": _COUNT, "newest": _or_null(_ROUND)}),
             },
-            {"quota": {"type": ["integer", "null"]}, "step": _COUNT},
+            {"quota": {"type": ["integer", "null"]}, "step": _COUNT, "table": {"type": "object"}},
         ),
         "Surveys": _object({"surveys": _list(reference("schemas", "Survey")), "next": _NEXT}),
         "Rounds": _object(
@@ -105,6 +105,25 @@ def schemas() -> Schema:
         "Changed": _object(
             {"estimate": _NUMBER_OR_NULL, "low": _NUMBER_OR_NULL, "high": _NUMBER_OR_NULL, "differs": _TRUTH},
             {"label": _TEXT, "simultaneous_low": _NUMBER_OR_NULL, "simultaneous_high": _NUMBER_OR_NULL},
+        ),
+        "Statistics": _object(
+            {
+                "survey": _object(name),
+                "round": _COUNT,
+                "sealed": _TRUTH,
+                "devices": _COUNT,
+                "kind": _TEXT,
+                "of": _TEXT,
+                "rows": _list(
+                    _object(
+                        {
+                            **dict.fromkeys(("statistic", "of", "note"), _TEXT),
+                            **dict.fromkeys(("given", "group", "reading"), _or_null(_TEXT)),
+                            **dict.fromkeys(("estimate", "low", "high", "p_value"), _NUMBER_OR_NULL),
+                        }
+                    )
+                ),
+            }
         ),
         "Change": _object(
             {

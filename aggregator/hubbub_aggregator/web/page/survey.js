@@ -15,6 +15,7 @@ import { Recounts } from "./recounts.js";
 import { Rounds } from "./rounds.js";
 import { VIEWS, address } from "./route.js";
 import { BADGES, roundWords, sentence, stageOf, surveyState, unanswered } from "./states.js";
+import { Statistics } from "./statistics.js";
 
 const NEWEST = "newest";
 const OLDER = "older"; // a line that cannot be chosen: the live document lists the newest rounds only
@@ -41,6 +42,7 @@ export class SurveyPage {
     this.strength = el("p", { class: "strength small" });
     this.absence = el("p", { class: "absence small" });
     this.recounts = new Recounts();
+    this.statistics = new Statistics(this.answers, () => this.#draw());
     this.identity = new Identity();
     this.downloads = new Downloads();
     this.news = el("p", { class: "news small" });
@@ -52,7 +54,7 @@ export class SurveyPage {
       el("header", {}, el("div", { class: "names" }, this.heading, this.origin),
         el("div", { class: "status" }, this.badge, this.choice)),
       el("p", { class: "states" }, this.moment, " ", this.state), this.facts.element, this.alerts.element, this.tabs, this.panel,
-      this.strength, this.absence, this.recounts.element, this.under, this.news);
+      this.strength, this.absence, this.recounts.element, this.statistics.element, this.under, this.news);
   }
 
   get title() {
@@ -90,7 +92,7 @@ export class SurveyPage {
     show(this.choice, Boolean(line) && survey.rounds.length > 1);
     for (const node of [this.panel, this.under]) show(node, Boolean(round));
     if (!round) {
-      for (const node of [this.strength, this.absence, this.recounts.element, this.news, this.tabs]) show(node, false);
+      for (const node of [this.strength, this.absence, this.recounts.element, this.statistics.element, this.news, this.tabs]) show(node, false);
       return;
     }
     const name = this.#offered().includes(route.view) ? route.view : VIEWS[0];
@@ -186,6 +188,7 @@ export class SurveyPage {
     setText(this.absence, absence);
     show(this.absence, Boolean(absence));
     this.recounts.update(this.survey, round, line);
+    this.statistics.update(this.survey, round, line);
     this.identity.update(round.accounting);
     this.downloads.update(this.survey, round);
     // A line on the round after the one shown, so that following the newest estimates hides nothing.
