@@ -66,6 +66,14 @@ LONG = (
     "integration/test_demo.py::test_demo_without_a_seed_differs_every_time",
     "integration/test_kafka_counting.py::test_crash_loop_ends_when_the_operator_gives_up_what_is_gone",
     "integration/test_kafka_counting.py::test_plain_worker_and_faust_release_the_same_bytes",
+    *(
+        f"statistical/test_rotating_panel.py::test_{name}"
+        for name in (
+            "a_panel_has_so_much_less_variance_than_a_budget_cut_in_twelve[3-",
+            "a_panel_has_so_much_less_variance_than_a_budget_cut_in_twelve[91-",
+            "intervals_of_the_crowd_hold_in_turns_where_those_of_the_devices_counted_do_not[6000",
+        )
+    ),
     "integration/test_kafka_counting.py::test_workers_that_come_and_go_count_every_report_once",
 )
 

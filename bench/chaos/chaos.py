@@ -404,7 +404,7 @@ def compare_releases(
         n = int(np.sum(counts))
         most[key[0]] = max(most[key[0]], n)
         cut = {partition: read.sealed_at for partition, read in enumerate(reads)}
-        enrolment = FleetStatement().of(survey.id, counted=n, enrolled=most[key[0]])
+        enrolment = FleetStatement().of(survey, counted=n, enrolled=most[key[0]])
         expected = Release(survey, key[1], "sealed", AcceptedCounts(cut, counts, n), tally, [], enrolment)  # type: ignore[arg-type]  # sealed
         versions = world.versions.get((survey.digest, key[1]), set())
         same(f"survey {key[0]}, round {key[1]}, versions", len(versions), 1)

@@ -210,7 +210,8 @@ def rehearse(
         values: Attribute id to value, of a developer's choice; an attribute that is left out is missing.
         budget: Lifetime epsilon of the device.
         policy: The host's limits; by default the owner says yes to the survey.
-        rounds: How many rounds to run through, from the first; None for all, at most 100.
+        rounds: How many rounds to run through, from the first; None for all, at most 100. Of a rotating
+            survey that many cycles, in each of which the device answers once.
 
     Raises:
         AttributeRefusedError: A value is of no attribute of the survey, or outside its domain.
@@ -240,7 +241,7 @@ def rehearse(
             agent.set(attribute_id, value)
         agent.opt_in(survey)
         enrolment = agent.enrol(survey)
-        for number in range(min(survey.rounds, rounds or _MOST_ROUNDS)):
+        for number in range(min(survey.rounds, (rounds or _MOST_ROUNDS) * survey.rotation)):
             clock.now_s = float(survey.round_start_s(number))
             agent.answer()
             agent.upload()

@@ -121,3 +121,10 @@ def test_a_rehearsal_is_strict(survey: Survey) -> None:
         rehearse(survey, {"minutes": 3})
     with pytest.raises(ParameterError, match="rounds must be at least 1, got 0"):
         rehearse(survey, rounds=0)
+
+
+def test_a_rehearsal_in_turns_goes_through_cycles() -> None:
+    turns = Survey.parse(small("mood", 'type = "label"\nlabels = ["a", "b"]', rounds=30, rotation=5))
+    shown = rehearse(turns, {"mood": "a"}, budget=6.0, rounds=3)
+    assert [report.round // 5 for report in shown.sent] == [0, 1, 2]
+    assert "one of every 5 days, drawn on this device" in shown.page

@@ -20,15 +20,15 @@ LARGEST_CIRCLE = 4
 
 MOST_LINES = {
     "core": 25_470,
-    "authoring": 8_090,
-    "lab": 8_160,
-    "client": 6_720,
+    "authoring": 8_210,
+    "lab": 8_270,
+    "client": 6_730,
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_730,
+    "aggregator": 15_750,
     "results": 970,
-    "deploy": 9_680,
+    "deploy": 9_810,
     "bench": 16_820,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -39,7 +39,7 @@ def released(survey: Survey, counts: np.ndarray, n: int, *, asked: int | None = 
         "sealed",
         AcceptedCounts({0: 7}, counts, n),
         VerdictCounts(attempts=n + 3, accepted=n, late=3),
-        enrolment=fleet.of(survey.id, counted=n, enrolled=n),
+        enrolment=fleet.of(survey, counted=n, enrolled=n),
     )
     public = PublicCounts(survey.digest, 0, kind, n, cells)
     document = json.loads(canonical_bytes(made.document() | {"counts": public.statement()}))

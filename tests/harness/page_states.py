@@ -233,7 +233,7 @@ def real_round(survey: Survey, told: Any, *, number: int = 0, sealed: bool = Tru
     """Return what a server publishes of a round of simulated devices with these answers, with every fact."""
     counts = survey.channel.tally(survey.channel.perturb(told, source=seeded(number)))
     n = len(told)
-    enrolment = FleetStatement({"": n + n // 20}, budget=8.0).of(survey.id, counted=n, enrolled=n)
+    enrolment = FleetStatement({"": n + n // 20}, budget=8.0).of(survey, counted=n, enrolled=n)
     released = Release(
         survey,
         number,

@@ -103,7 +103,7 @@ def test_sealed_releases_are_recomputed_byte_for_byte_from_the_stored_counts(
             made = release(survey, number, states)
             assert made is not None
             enrolled = max(release(survey, n, states).tally.n for n in range(number + 1))
-            enrolment = FleetStatement().of(survey.id, counted=made.tally.n, enrolled=enrolled)
+            enrolment = FleetStatement().of(survey, counted=made.tally.n, enrolled=enrolled)
             document = replace(made, enrolment=enrolment).document()
             assert canonical_bytes(document) == archive.get((survey.digest, number))
             # The API shows these very facts: what it adds is a name for the error, the devices and views.

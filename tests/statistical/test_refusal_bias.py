@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from surveys import LABELS
 
+from hubbub import Survey
 from hubbub import mechanisms as m
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
@@ -19,6 +21,8 @@ BUDGET = 3.0
 # Its rare answer says much about who has the trait, and costs 2; the other costs next to nothing.
 FIRST = DenseChannel(np.array([[973, 27], [800, 200]]))
 SECOND = m.grr(2, epsilon=1.5)
+ASKED = Survey.parse(LABELS)
+"""A survey whose devices have no turns: of it no more is read."""
 
 
 def refusals() -> np.ndarray:
@@ -92,7 +96,7 @@ def test_a_released_bias_bound_covers_a_simulated_fleet() -> None:
     error = math.sqrt(0.25 / counted.sum()) / float(q[0] - q[1])
 
     accepted = int(counted.sum())
-    enrolment = FleetStatement({"": n}, BUDGET).of("second", counted=accepted, enrolled=accepted)
+    enrolment = FleetStatement({"": n}, BUDGET).of(ASKED, counted=accepted, enrolled=accepted)
     cell = {"low": estimate - 1.96 * error, "high": estimate + 1.96 * error}
     released = enrolment.document([cell], [])
     assert released["absent"] == pytest.approx(expected(share)[0], abs=0.003)

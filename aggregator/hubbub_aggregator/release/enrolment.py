@@ -10,10 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hubbub.errors import ParameterError
 from hubbub.estimation import selection_bound
+from hubbub.survey import Survey
+
+_TURNS: Final = 2.33
+"""Standard errors that the share of the absent is stated above its estimate, where devices answer in turn: by
+the normal law it is too low in one round of a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +45,17 @@ class FleetStatement:
         if self.budget is not None and not (0 < self.budget < math.inf):
             raise ParameterError(f"fleet budget must be above 0, got {self.budget!r}")
 
-    def of(self, survey_id: str, *, counted: int, enrolled: int) -> RoundEnrolment:
+    def of(self, survey: Survey, *, counted: int, enrolled: int) -> RoundEnrolment:
         """Return the enrolment of one round.
 
         Args:
-            survey_id: The survey's id.
+            survey: The survey.
             counted: Reports accepted in the round.
             enrolled: The most reports of any round released so far, this one included.
         """
-        asked = self.asked.get(survey_id, self.asked.get(""))
+        asked = self.asked.get(survey.id, self.asked.get(""))
         # More reports than devices asked: the statement is wrong, or reports are forged. No rate follows.
-        absent = None if asked is None or counted > asked else 1.0 - counted / asked
+        absent = None if asked is None or counted > asked else _absent(counted, asked, survey.rotation)
         return RoundEnrolment(enrolled, asked, absent, self.budget)
 
 
@@ -61,7 +66,8 @@ class RoundEnrolment:
     Attributes:
         enrolled: The most reports in one round so far: how many devices have joined, at least.
         asked: Devices that the survey was offered to, as stated; None if not stated.
-        absent: The share of those asked that is not in this round, refused or absent; None if unknown.
+        absent: The share of those asked that is not in this round, refused or absent; None if unknown. Of a
+            rotating survey the largest that who had a turn by chance leaves possible.
         budget: Their lifetime epsilon, as stated; None if not stated.
     """
 
@@ -90,3 +96,13 @@ class RoundEnrolment:
         assert self.absent is not None and self.budget is not None  # noqa: S101 - see document
         found: list[float] = selection_bound(*ends, absent=self.absent, epsilon=self.budget).tolist()
         return found
+
+
+def _absent(counted: int, asked: int, rotation: int) -> float:
+    """Return the share of those asked that is not in a round; of a rotating survey its upper end.
+
+    If a share 1 - d of the N asked would answer, each has its turn in this round with probability 1/w: the
+    count n is binomial, and w n/N has the mean 1 - d and a variance of at most (w - 1)/N.
+    """
+    share = 1.0 - rotation * counted / asked + _TURNS * math.sqrt((rotation - 1) / asked)
+    return min(max(share, 0.0), 1.0)

@@ -45,7 +45,7 @@ def _check_again(
     if stated is not None:
         asked = stated["asked"]
         fleet = FleetStatement({} if asked is None else {"": asked}, stated["budget"])
-        enrolment = fleet.of("", counted=counts.n, enrolled=stated["enrolled"])
+        enrolment = fleet.of(survey, counted=counts.n, enrolled=stated["enrolled"])
         checked.fact("enrolment.absent", stated["absent"], enrolment.absent)
         found = enrolment.document(document["values"], document["categories"])
         compare(checked, "enrolment.bias", stated["bias"], found["bias"])

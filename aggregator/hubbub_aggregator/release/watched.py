@@ -62,7 +62,7 @@ def with_bands(document: dict[str, Any], survey: Survey, noise: SurveyNoise) -> 
     if document["suppressed"] or not (is_fresh(survey) or document["round"] == number_of_round(0)):
         return document
     shares, n = shares_of(survey, document), np.array([document["devices"]])
-    looks = Looks(cohort_of(survey), survey.planned_devices)
+    looks = Looks(cohort_of(survey), survey.planned_per_round)
     alpha = 1.0 - float(document["level"])
     found = dict(document)
     for family, part, estimates in _families(noise, [shares]):
@@ -117,7 +117,7 @@ class SoFar:
             return
         newest, last = min(fresh, self._kept), releases[shown[-1]]
         n = np.array([each.n for each in self._known.values()])
-        looks = Looks(cohort_of(self._survey), self._survey.planned_devices * self._survey.rounds)
+        looks = Looks(cohort_of(self._survey), self._survey.planned_per_round * self._survey.rounds)
         alpha = 1.0 - float(last["level"])
         for family, part, estimates in _families(self._noise, list(self._known.values())):
             found = always_valid_so_far(estimates, part, n, alpha=alpha, looks=looks, newest=newest)

@@ -283,7 +283,7 @@ class Publication:
         if finished is None:
             return None
         most = max(self._most.get(digest, 0), finished.tally.n)
-        enrolment = self._fleet.of(survey.id, counted=finished.tally.n, enrolled=most)
+        enrolment = self._fleet.of(survey, counted=finished.tally.n, enrolled=most)
         shown = self._shown_of(key)
         if (gate := self._gates.get(key)) is not None:
             shown = shown.until(0 if gate.published is None else gate.published.n)

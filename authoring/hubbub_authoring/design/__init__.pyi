@@ -31,6 +31,7 @@ from hubbub_authoring.design.expected_error import (
 )
 from hubbub_authoring.design.guess import Guess as Guess, best_guess as best_guess
 from hubbub_authoring.design.leverage import FORGED as FORGED
+from hubbub_authoring.design.lifetime import LifetimePlan as LifetimePlan, Spending as Spending
 from hubbub_authoring.design.plan import AccuracyPlan as AccuracyPlan, MOST_EPSILON as MOST_EPSILON
 from hubbub_authoring.mechanisms.workload import (
     OBJECTIVES as OBJECTIVES,

@@ -116,7 +116,7 @@ def survey_distances(
     if survey.form.alone:
         asked_of = Workload.of_survey(survey, objective=objective, participation=participation)
         return distances(asked_of, survey.channel)
-    inputs, devices, epsilon = survey.channel.inputs, survey.planned_devices, survey.epsilon
+    inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     if not survey.form.tells_values:
         low, high = (0.0, 1.0) if survey.points is None else survey.points

@@ -23,14 +23,21 @@ def rounds_fit(query: Query, count: int, headroom: float, *, rotation: int = 1) 
         headroom: What the filter has left, nats.
         rotation: The survey's.
     """
+    if rotation == 1 and isinstance(query.channel, Regression):
+        return True
+    # Whole units below 2^52, which floats hold exactly.
+    return count * round_units(query) <= int(headroom * UNITS_PER_NAT)
+
+
+def round_units(query: Query) -> int:
+    """Return what one round takes of the budget at its worst, units; more than any budget if none holds it.
+
+    Args:
+        query: On a fresh coordinate.
+    """
     if isinstance(query.channel, Regression):
-        if rotation == 1:
-            return True
-        each = query.channel.worst + 1
-    else:
-        alone = BayesianFilter(MAX_BUDGET)
-        if alone.reserve_all([query]) is None:
-            return False
-        each = int(alone.committed * UNITS_PER_NAT)
-    # Both are whole units below 2^52, which floats hold exactly.
-    return count * each <= int(headroom * UNITS_PER_NAT)
+        return query.channel.worst + 1
+    alone = BayesianFilter(MAX_BUDGET)
+    if alone.reserve_all([query]) is None:
+        return int(MAX_BUDGET * UNITS_PER_NAT) + 1
+    return int(alone.committed * UNITS_PER_NAT)

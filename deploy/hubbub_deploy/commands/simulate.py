@@ -160,6 +160,7 @@ def _session(
     talk: Console,
     issuer: tuple[TokenIssuer, list[str]] | None,
 ) -> Session:
+    from hubbub_client.surveys import most_answers  # noqa: PLC0415 - see above
     from hubbub_lab.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
     from hubbub_lab.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
@@ -180,7 +181,7 @@ def _session(
         people[name] = values.held
     if not len(next(iter(people.values()))):
         raise DeployError(f"{options.people}: must hold at least one row, got none")
-    needed = sum(survey.epsilon * survey.rounds for survey in surveys)
+    needed = sum(survey.epsilon * most_answers(survey, -1) for survey in surveys)
     return Session(
         options.collector,
         surveys,

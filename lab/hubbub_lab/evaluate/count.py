@@ -20,6 +20,7 @@ from hubbub.wire import ID_BYTES, ReportsRecord, SealRecord, Segment, SurveyReco
 from hubbub_aggregator.counting import NOTHING, PartitionState, apply_many
 from hubbub_aggregator.release import Release, release
 from hubbub_client.agent import channel_inputs, encode_many
+from hubbub_client.surveys import most_answers
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluate.data import DataSet
 from hubbub_lab.evaluate.faults import FaultMix
@@ -210,7 +211,7 @@ def spending(survey: Survey, population: SampledPopulation, *, source: Source) -
     values = population.data.values
     spaced = np.arange(devices) * population.devices // devices
     places = np.searchsorted(np.cumsum(population.counts), spaced, side="right")
-    fleet = DeviceSimulator(len(places), budget=survey.epsilon * survey.rounds, source=source)
+    fleet = DeviceSimulator(len(places), budget=survey.epsilon * most_answers(survey, -1), source=source)
     for number, attribute in enumerate(survey.attributes):
         fleet.register(attribute)
         held = [values[place] for place in places.tolist()]

@@ -68,11 +68,11 @@ class SurveyMaker:
         self.attributes, self.epsilon, self.planned_devices = (
             survey.attributes,
             survey.epsilon,
-            survey.planned_devices,
+            survey.planned_per_round,
         )
         self._document = tomllib.loads(text)
         self._document.pop("quota", None)
-        self._document |= {"schedule": _SCHEDULE, "planned_devices": devices or survey.planned_devices}
+        self._document |= {"schedule": _SCHEDULE, "planned_devices": devices or survey.planned_per_round}
         self._own: dict[str, Any] = self._document["mechanism"]
         self._made: dict[tuple[str, float], Survey] = {}
 

@@ -29,17 +29,21 @@ from hubbub_client.agent import (
     EncodedValues,
     channel_inputs,
     encode_many,
+    round_units,
     rounds_fit,
 )
 from hubbub_client.surveys import (
     MEMOISED,
+    SEED_BYTES,
     Refusal,
     check_eligibility,
     due,
     last_closed_round,
+    most_answers,
     scheduled_answer_of,
     scheduled_answers,
     scheduled_query,
+    slot_in_cycle,
     survey_load,
 )
 from hubbub_client.upload import Limits, Pending, Upload
@@ -104,6 +108,7 @@ class _Enrolled:
         last_closed: As the agent keeps it.
         answered: Rounds answered.
         memo: Their pinned answers, as in Column; None before there are any, and for evolving attributes.
+        seeds: The secrets of their slots, SEED_BYTES each; none unless the survey rotates.
     """
 
     survey: Survey
@@ -111,6 +116,38 @@ class _Enrolled:
     last_closed: int
     answered: set[int] = field(default_factory=set)
     memo: NDArray[np.unsignedinteger[Any]] | None = None
+    seeds: bytes = b""
+    _slots: tuple[int, NDArray[np.intp]] | None = None
+
+    def slots(self, cycle: int) -> NDArray[np.intp]:
+        """Return each device's slot in a cycle, shape (k,)."""
+        if self._slots is None or self._slots[0] != cycle:
+            rotation = self.survey.rotation
+            starts = range(0, len(self.seeds), SEED_BYTES)
+            drawn = (slot_in_cycle(self.seeds[i : i + SEED_BYTES], cycle, rotation) for i in starts)
+            self._slots = cycle, np.fromiter(drawn, dtype=np.intp, count=len(starts))
+        return self._slots[1]
+
+    def answering(self, round_number: int) -> NDArray[np.intp]:
+        """Return the devices that answer in a round: all, or those whose slot it is, rising."""
+        if not self.seeds:
+            return self.devices
+        cycle, slot = divmod(round_number, self.survey.rotation)
+        due: NDArray[np.intp] = self.devices[self.slots(cycle) == slot]
+        return due
+
+    def drawn(self) -> NDArray[np.intp]:
+        """Return how many rounds each device is ever asked for, shape (k,): one of every whole cycle."""
+        survey, first = self.survey, self.last_closed + 1
+        count = np.zeros(len(self.devices), dtype=np.intp)
+        for cycle in range(first // survey.rotation, -(-survey.rounds // survey.rotation)):
+            start = cycle * survey.rotation
+            if first <= start and start + survey.rotation <= survey.rounds:
+                count += 1
+            else:
+                rounds = start + self.slots(cycle)
+                count += (first <= rounds) & (rounds < survey.rounds)
+        return count
 
 
 class DeviceSimulator:
@@ -206,26 +243,57 @@ class DeviceSimulator:
         if refusal is not None:
             return SimulatedEnrolment(accepted, refusal)
         last_closed = last_closed_round(survey, now_s)
-        asked = scheduled_answers(survey, last_closed)
-        asking = self._slots + len(asked) <= MAX_LEDGER_SLOTS
+        most = most_answers(survey, last_closed)
+        asking = self._slots + most <= MAX_LEDGER_SLOTS
         asking &= self._bytes + len(survey.canonical) <= MAX_LEDGER_BYTES
-        load = survey_load(survey, len(asked))
+        load = survey_load(survey, most)
         asking &= (self._work + load.work <= MAX_LEDGER_WORK) & (self._held + load.held <= MAX_LEDGER_MEMORY)
-        if len(asked) > MAX_SLOTS or not asking.any():
+        if most > MAX_SLOTS or not asking.any():
             return SimulatedEnrolment(accepted, "too_large")
-        if asked[0] != MEMOISED:
-            one = scheduled_query(survey, asked[0], pin_version=0)
-            if not rounds_fit(one, len(asked), self._accounts.headroom):
-                return SimulatedEnrolment(accepted, "over_budget")
-        queries = [scheduled_query(survey, slot, pin_version=0) for slot in asked]
-        accepted = self._accounts.reserve_all(queries, asking)
-        self._slots[accepted] += len(asked)
+        enrolled = self._reserved(survey, last_closed, most, asking)
+        if enrolled is None:
+            return SimulatedEnrolment(accepted, "over_budget")
+        accepted[enrolled.devices] = True
+        self._slots[accepted] += most
         self._bytes[accepted] += len(survey.canonical)
         self._work[accepted] += load.work
         self._held[accepted] += load.held
-        members = np.flatnonzero(accepted)
-        self._enrolled[survey.digest] = _Enrolled(survey, members, last_closed)
+        self._enrolled[survey.digest] = enrolled
         return SimulatedEnrolment(accepted, None if accepted.all() else "over_budget")
+
+    def _reserved(
+        self, survey: Survey, last_closed: int, most: int, asking: NDArray[np.bool_]
+    ) -> _Enrolled | None:
+        """Return a survey with the devices whose budget has room for it, reserved; None at once if none can.
+
+        Args:
+            survey: The survey.
+            last_closed: The highest round that is over.
+            most: How many answers it may come to.
+            asking: Devices that ask, shape (n,).
+        """
+        if survey.rotation > 1:
+            return self._reserved_in_turn(survey, last_closed, most, asking)
+        asked = scheduled_answers(survey, last_closed)
+        if asked[0] != MEMOISED:
+            one = scheduled_query(survey, asked[0], pin_version=0)
+            if not rounds_fit(one, len(asked), self._accounts.headroom):
+                return None
+        queries = [scheduled_query(survey, slot, pin_version=0) for slot in asked]
+        members = np.flatnonzero(self._accounts.reserve_all(queries, asking))
+        return _Enrolled(survey, members, last_closed)
+
+    def _reserved_in_turn(
+        self, survey: Survey, last_closed: int, most: int, asking: NDArray[np.bool_]
+    ) -> _Enrolled:
+        """Return a rotating survey with the devices that have room for the worst slots; reserve the drawn."""
+        everybody = np.arange(self.devices)
+        seeds = self._source.token_bytes(SEED_BYTES * self.devices)
+        drawn = _Enrolled(survey, everybody, last_closed, seeds=seeds).drawn()
+        one = scheduled_query(survey, last_closed + 1, pin_version=0)
+        accepted = self._accounts.reserve_rounds(one, round_units(one), most, drawn, asking)
+        own = np.frombuffer(seeds, dtype=np.uint8).reshape(-1, SEED_BYTES)[accepted]
+        return _Enrolled(survey, np.flatnonzero(accepted), last_closed, seeds=own.tobytes())
 
     def answer(self, *, now_s: float) -> tuple[Column, ...]:
         """Answer every survey whose round is open and not answered yet; reports go to the outbox.
@@ -238,16 +306,19 @@ class DeviceSimulator:
         """
         made: list[Column] = []
         for enrolled in self._enrolled.values():
-            survey, devices = enrolled.survey, enrolled.devices
+            survey = enrolled.survey
             round_number = due(survey, enrolled.last_closed, enrolled.answered, now_s)
-            if round_number is None or not devices.size:
+            if round_number is None or not (devices := enrolled.answering(round_number)).size:
                 continue
             symbols = enrolled.memo
             if symbols is None:
                 symbols = self._perturb(survey, devices)
                 slot = scheduled_answer_of(survey, round_number)
                 query = scheduled_query(survey, slot, pin_version=0)
-                self._accounts.record(query, devices, symbols, last=slot != MEMOISED)
+                if enrolled.seeds:
+                    self._accounts.record_round(query, devices, symbols)
+                else:
+                    self._accounts.record(query, devices, symbols, last=slot != MEMOISED)
                 if slot == MEMOISED:
                     enrolled.memo = symbols
                 self._pinned.update(each.id for each in survey.attributes if each.kind == "static")

@@ -122,6 +122,41 @@ class VectorisedFilter:
             self._components.update(dict.fromkeys(joined.keys, joined))
         return accepted
 
+    def reserve_rounds(
+        self, query: Query, units: int, most: int, drawn: NDArray[np.intp], among: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Reserve rounds of a survey, each on a fresh coordinate of its own, and return which devices could.
+
+        Nothing else is ever asked there, so that what a round costs adds: no coordinate is kept.
+
+        Args:
+            query: One of the rounds.
+            units: What one of them is decided to take at its worst, as `round_units` says.
+            most: How many rounds each device must have room for.
+            drawn: How many it reserves then, shape (n,), at most `most`.
+            among: Devices that ask, shape (n,).
+        """
+        room: NDArray[np.bool_] = self.committed + most * (units / UNITS_PER_NAT) <= self._limit
+        accepted = among & room
+        self.committed += np.where(accepted, drawn * self._single_answer(query, _WAITING)[1], 0.0)
+        return accepted
+
+    def record_round(
+        self, query: Query, devices: NDArray[np.intp], symbols: NDArray[np.unsignedinteger]
+    ) -> None:
+        """Replace what was set aside for a round of some devices by what their answers realised.
+
+        Args:
+            query: The round's.
+            devices: Which devices, shape (k,), none twice, each with a round reserved.
+            symbols: Their answers, as in `record`.
+        """
+        sets = None if symbols.ndim == 1 else [row.tobytes() for row in symbols]
+        column = symbols.astype(np.int64) if sets is None else np.arange(len(symbols))
+        loss, worst = self._evaluate([query], [column], [sets])
+        self.loss[devices] += loss
+        self.committed[devices] += worst - self._single_answer(query, _WAITING)[1]
+
     @property
     def headroom(self) -> float:
         """The most that any device has left, nats."""

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from counting_logs import MINUTE, MemoryLog, MemoryStore, announcement, batch, report_id, segment
 from surveys import LABELS
@@ -78,6 +79,29 @@ def test_a_release_says_how_many_are_missing_and_how_far_that_can_bias_each_shar
         assert 0 < min(enrolment["bias"][kind]) <= max(enrolment["bias"][kind]) <= 0.25
     later = setting.sealed(1, 120, fleet)["enrolment"]
     assert (later["enrolled"], later["absent"]) == (150, 0.4)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_of_devices_in_turns_the_absent_are_not_those_whose_turn_it_is_not(share: float) -> None:
+    """2,000 asked, w 12: 20,000 binomial rounds; the stated share is too low in one of a hundred.
+
+    A rate of .01 has a standard error of .0007; below .0145 is six of them above, and the law's own skew adds
+    to it. Where fewer are in, the bound is wider than it need be.
+    """
+    survey = Survey.parse(LABELS.replace("rounds = 3", "rounds = 30\nrotation = 12"))
+    fleet, source = FleetStatement({"": 2000}, 1.0), np.random.default_rng(5)
+    counts = source.binomial(round(2000 * share), 1 / 12, 20_000).tolist()
+    stated = {n: fleet.of(survey, counted=n, enrolled=n).absent for n in set(counts)}
+    assert all(0.0 <= absent <= 1.0 for absent in stated.values())
+    too_low = np.mean([stated[n] < 1 - share for n in counts])
+    assert too_low == 0 if share == 1.0 else too_low < 0.0145
+    assert np.mean([stated[n] for n in counts]) == pytest.approx(
+        1 - share + 2.33 * (11 / 2000) ** 0.5, abs=0.01
+    )
+    plain = fleet.of(HEALTH, counted=1500, enrolled=1500).absent
+    assert plain == 0.25
+    assert fleet.of(survey, counted=2001, enrolled=2001).absent is None
+    assert fleet.of(survey, counted=0, enrolled=0).absent == 1.0
 
 
 def test_what_is_not_stated_or_does_not_follow_is_null(setting: Setting) -> None:

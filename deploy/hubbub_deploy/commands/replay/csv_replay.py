@@ -24,6 +24,7 @@ from hubbub.testing import seeded
 from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
+from hubbub_client.surveys import most_answers
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import load_survey, refuse_unwritable
@@ -143,6 +144,8 @@ def replay(
 ) -> Evaluation:
     """Return a survey's sealed release and the truth, one device per value answering its first round.
 
+    Of a rotating survey those answer whose turn it is, and the truth is theirs.
+
     Args:
         survey: The survey.
         values: One per device, or a tuple of one per attribute; None is missing.
@@ -150,12 +153,12 @@ def replay(
         progress: Is told how many reports of how many are counted, once their devices have answered.
 
     Raises:
-        DeployError: If there is no value.
+        DeployError: If there is no value, or it is nobody's turn.
     """
     if not len(values):
         raise DeployError("a replay needs at least one device, got none")
     now_s = float(survey.start_s)
-    fleet = DeviceSimulator(len(values), budget=survey.epsilon * survey.rounds, source=source)
+    fleet = DeviceSimulator(len(values), budget=survey.epsilon * most_answers(survey, -1), source=source)
     columns = (
         [values] if len(survey.attributes) == 1 else zip(*cast(Sequence[tuple[object]], values), strict=True)
     )
@@ -163,13 +166,19 @@ def replay(
         fleet.register(attribute)
         fleet.set(attribute.id, held)
     fleet.enrol(survey, now_s=now_s)
-    (column,) = fleet.answer(now_s=now_s)
+    answered = fleet.answer(now_s=now_s)
+    if not answered:
+        raise DeployError(
+            f"survey {survey.id!r} must have a device whose turn the first of {survey.rotation} rounds is, "
+            f"got none of {len(values)}"
+        )
+    (column,) = answered
     states, counted = {}, 0
 
     def count(reports: int) -> None:
         nonlocal counted
         counted += reports
-        progress(counted, len(values))
+        progress(counted, len(column.devices))
 
     for partition in range(PARTITIONS):
         state = states[partition] = PartitionState(share=(partition, PARTITIONS))
@@ -179,7 +188,8 @@ def replay(
         raise DeployError(
             f"survey {survey.id!r}: every partition holds a seal, but the round did not release"
         )
-    return Evaluation(survey, finished.document(), truth_of(survey, values), _smoothed(finished))
+    truth = truth_of(survey, [values[device] for device in column.devices.tolist()])
+    return Evaluation(survey, finished.document(), truth, _smoothed(finished))
 
 
 def _smoothed(finished: Release) -> Smoothed | None:

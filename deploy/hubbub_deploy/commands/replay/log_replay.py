@@ -271,7 +271,7 @@ def releases(
             most[digest] = max(most[digest], counted)
             stated = (asked or {}).get((digest, number))
             fleet = FleetStatement({} if stated is None else {"": stated})
-            enrolment = fleet.of(survey.id, counted=counted, enrolled=most[digest])
+            enrolment = fleet.of(survey, counted=counted, enrolled=most[digest])
             before = (shown or {}).get((digest, number), UNKNOWN)
             made = replace(finished, enrolment=enrolment)
             made = replace(made, compared=frozenset(made.issuers)) if before is None else made.beside(before)

@@ -59,6 +59,12 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     design.add_argument("--budget", type=float, help="lifetime epsilon of the devices, to see if it fits")
     design.add_argument(
+        "--over",
+        type=positive,
+        metavar="ROUNDS",
+        help="say how to spend --budget over so many rounds instead: in every round, or by turns",
+    )
+    design.add_argument(
         "--max-gain",
         type=float,
         metavar="POINTS",
@@ -237,6 +243,7 @@ def _design(options: argparse.Namespace) -> int:
             devices=options.devices,
             want=options.want,
             budget=options.budget,
+            over=options.over,
             max_gain=options.max_gain,
             missing=options.missing,
             shuffled=None if options.shuffled is None else risks.Shuffling(options.shuffled, options.delta),

@@ -36,7 +36,7 @@ from hubbub_authoring.design import (
     within_gain,
 )
 from hubbub_authoring.files import survey_of, survey_text
-from hubbub_deploy.commands.survey import floors, risks
+from hubbub_deploy.commands.survey import floors, over_time, risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
 from hubbub_deploy.commands.survey.plan import PlanTable
@@ -69,6 +69,7 @@ class DesignSettings:
         devices: Numbers of devices to show it for; None for the planned one.
         want: Half a 95 % interval that is wanted, and its unit; None for none.
         budget: Lifetime epsilon of the devices; None if it is not known.
+        over: Rounds that the budget has to last, to say how it is best spent; None: not asked.
         max_gain: The most points by which 1 % of forged reports may move a share; None: as the survey says.
         missing: The share of devices that will have no value; None: nobody.
         shuffled: The round whose shuffled reports are looked at; None: none.
@@ -87,14 +88,15 @@ class DesignSettings:
     devices: list[int] | None = None
     want: tuple[float, str] | None = None
     budget: float | None = None
+    over: int | None = None
     max_gain: float | None = None
     missing: float | None = None
     shuffled: risks.Shuffling | None = None
 
     @property
     def plans(self) -> bool:
-        """True where the accuracy over epsilon and devices is asked for, not that of all mechanisms."""
-        return self.epsilon is not None or self.devices is not None or self.want is not None
+        """True where the accuracy over epsilon, devices or time is asked for, not that of all mechanisms."""
+        return any(each is not None for each in (self.epsilon, self.devices, self.want, self.over))
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,6 +354,12 @@ def _check(settings: DesignSettings) -> None:
         raise DeployError(f"--missing must be at least 0 and below 1, got {settings.missing:g}")
     if settings.shuffled is not None and not 0.0 < settings.shuffled.delta < 1.0:
         raise DeployError(f"--delta must lie strictly between 0 and 1, got {settings.shuffled.delta:g}")
+    if settings.over is not None:
+        if settings.budget is None:
+            raise DeployError(f"--over must come with --budget, got {settings.over} without it")
+        for name in ("epsilon", "devices", "want", "plot", "write"):
+            if getattr(settings, name) is not None:
+                raise DeployError(f"--{name} must be absent with --over, got {settings.over} with it")
     if settings.plot is not None:
         if settings.plans and settings.plot.suffix not in PLAN_FORMATS:
             raise DeployError(f"--plot must end in .png, .svg or .pdf here, got {settings.plot.name!r}")
@@ -392,6 +400,7 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
             "epsilon",
             "devices",
             "want",
+            "over",
             "max_gain",
             "missing",
             "shuffled",
@@ -457,7 +466,17 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
 
 
 def _run_plan(design: SurveyDesign, settings: DesignSettings) -> int:
-    """Print the accuracy over epsilon and devices, and draw it where asked."""
+    """Print the accuracy over epsilon and devices, and draw it where asked; or that over time."""
+    if settings.over is not None and settings.budget is not None:
+        over_time.show(
+            design.survey,
+            design.workload,
+            design.objective,
+            rounds=settings.over,
+            budget=settings.budget,
+            output=settings.output,
+        )
+        return 0
     table = PlanTable.of(
         design.workload,
         design.objective,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
 import surveys
 
 from hubbub import Survey
 from hubbub.testing import seeded
 from hubbub.wire import SurveyRecord, encode_record
 from hubbub_deploy.commands.replay import csv_replay, log_count, log_replay
+from hubbub_deploy.errors import DeployError
 from hubbub_deploy.node import LOG_FILE
 from hubbub_topic import SqliteLog
 
@@ -27,6 +29,22 @@ def test_progress_grows_to_the_number_of_devices():
     done = [each for each, _ in told]
     assert done == sorted(set(done)) and len(done) >= 8  # a record holds 1,000 of some 1,300 in a partition
     assert told[-1] == (devices, devices)
+
+
+def test_of_a_rotating_survey_those_are_replayed_whose_turn_it_is():
+    survey = Survey.parse(surveys.LABELS.replace("rounds = 3", "rounds = 30\nrotation = 12"))
+    held = [survey.input_labels[i % 2] for i in range(4_800)]
+    told: list[tuple[int, int]] = []
+    found = csv_replay.replay(
+        survey, held, source=seeded(3), progress=lambda done, devices: told.append((done, devices))
+    )
+    counted = found.release["devices"]
+    assert 300 < counted < 500  # 5 standard errors of 19 about 400
+    assert told[-1] == (counted, counted)
+    assert found.truth.values[:2].sum() == pytest.approx(1.0)
+    assert found.truth.values[0] * counted == pytest.approx(round(found.truth.values[0] * counted))
+    with pytest.raises(DeployError, match="must have a device whose turn the first of 12 rounds is"):
+        csv_replay.replay(survey, held[:1], source=seeded(3))
 
 
 def test_a_line_comes_every_so_many_reports(tmp_path, monkeypatch, capsys):

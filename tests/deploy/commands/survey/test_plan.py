@@ -138,3 +138,60 @@ def test_a_survey_that_cannot_work_is_warned_of(
     assert rule in capsys.readouterr().out
     assert main([*words, "--json"]) == 0
     assert any(rule in each for each in json.loads(capsys.readouterr().out)["warnings"])
+
+
+def test_a_budget_is_spread_over_rounds_in_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["survey", "design", written(tmp_path, devices=24_000), "--over", "12", "--budget", "1"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines() if "±" in line]
+    assert [row[:4] for row in rows] == [
+        ["none", "12", "0.08333", "24,000"],
+        ["2", "6", "0.1667", "12,000"],
+        ["3", "4", "0.25", "8,000"],
+        ["4", "3", "0.3333", "6,000"],
+        ["6", "2", "0.5", "4,000"],
+        ["12", "1", "1", "2,000"],
+    ]
+    halves = [float(row[4][1:]) for row in rows]
+    assert halves == sorted(halves, reverse=True)
+    assert f"Best is rotation = 12, epsilon = 1: its interval is {halves[0] / halves[-1]:.1f}" in out
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [100 * way["half_interval"] for way in found["ways"]] == pytest.approx(halves, rel=0.01)
+    assert [way["rotation"] for way in found["ways"]] == [1, 2, 3, 4, 6, 12]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "--over must come with --budget, got 12 without it"),
+        (["--budget", "1", "--want", "1pt"], "--want must be absent with --over, got 12 with it"),
+        (
+            ["--budget", "1", "--objective", "cdf"],
+            "must be value, category, both or mean over time",
+        ),
+    ],
+)
+def test_what_does_not_go_with_rounds_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    assert main(["survey", "design", written(tmp_path), "--over", "12", *more]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_rotating_survey_is_designed_for_the_devices_of_a_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "panel.toml"
+    rotating = small("visits", TWELVE_VALUES, cohort=200, devices=24_000, rounds=52, rotation=12)
+    file.write_text(rotating)
+    assert main(["survey", "design", str(file), "--budget", "4.5"]) == 0
+    out = capsys.readouterr().out
+    assert "With 2,000 devices" in out
+    assert "its 5 of 52 rounds, one in every 12, together by at most 149" in out  # e^5 = 148.41
+    assert "its 5 answers cost 5 and devices have 4.5 for life: none of them takes part; 4 of them fit" in out
+    file.write_text(rotating.replace("= 24000", "= 2388"))
+    assert main(["survey", "design", str(file)]) == 0
+    warned = "minimum_cohort 200 is above the 199 of a round, one in 12 of the planned 2,388 devices"
+    assert warned in capsys.readouterr().out

@@ -1,0 +1,121 @@
+"""The use of a lifetime budget over many rounds: few answers of a large epsilon, or many of a small one.
+
+A device that answers k of T rounds spends E/k on each. With N devices a round has n = N k/T of them, another
+random part each time, so the variance of a share about that of all N is
+
+    (T/k) [ V(E/k) + s (1 - k/T) ] / N
+
+where V(e) is n times the variance of the noise at epsilon e, and s = f (1 - f) that of a person's value: who
+is asked differs, too. k = T is the budget cut into T parts, k = 1 a panel in which everybody answers once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub_authoring.design.comparison import Candidate
+from hubbub_authoring.design.plan import INTERVAL_95, MOST_EPSILON, AccuracyPlan
+from hubbub_authoring.mechanisms.workload import Workload
+
+SHOWN: Final = (1, 2, 3, 4, 6, 8, 12)
+"""Answers in a life that a table has, beside all."""
+
+STEP: Final = 0.1
+"""The fineness of the best epsilon of an answer: its cost is flat there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """One way of spending a lifetime budget.
+
+    Attributes:
+        answers: Of a device in its life, at most.
+        rotation: Rounds of a cycle, in which a device answers one.
+        epsilon: Of each answer, nats.
+        devices: In a round, on average.
+        half_interval: Half a 95 % interval of a round about all devices, in shares of 1 or the mean's unit;
+            inf if no mechanism has one.
+        mechanism: The best at this epsilon.
+    """
+
+    answers: int
+    rotation: int
+    epsilon: float
+    devices: float
+    half_interval: float
+    mechanism: Candidate
+
+
+class LifetimePlan:
+    """The accuracy of a round over the ways of spending a lifetime budget.
+
+    Args:
+        workload: Its own epsilon and devices do not matter.
+        rounds: T.
+        budget: E, nats.
+        devices: N, all that take part.
+
+    Raises:
+        ParameterError: If the objective is not one whose error is that of shares or of a mean.
+    """
+
+    def __init__(self, workload: Workload, *, rounds: int, budget: float, devices: int) -> None:
+        quantity = workload.objective.quantity
+        if quantity not in ("value", "category", "both", "mean"):
+            raise ParameterError(f"objective must be value, category, both or mean over time, got {quantity}")
+        self._plan, self._spread = AccuracyPlan(workload), spread(workload)
+        self._rounds, self._budget, self._devices = rounds, budget, devices
+
+    def of(self, rotation: int) -> Spending:
+        """Return what a rotation buys: the budget is cut into as many parts as there are cycles."""
+        answers = -(-self._rounds // rotation)
+        epsilon = self._budget / answers
+        n = self._devices / rotation
+        found = self._plan.best(epsilon, 1)
+        variance = (found.cost + self._spread * (1.0 - 1.0 / rotation)) / n
+        return Spending(answers, rotation, epsilon, n, INTERVAL_95 * math.sqrt(variance), found)
+
+    def table(self) -> list[Spending]:
+        """Return the ways from an answer in every round to one in a life."""
+        rotations = {1, *(-(-self._rounds // k) for k in SHOWN if k <= self._rounds)}
+        return [self.of(rotation) for rotation in sorted(rotations)]
+
+    def best_epsilon(self) -> float:
+        """Return the epsilon, in steps of STEP up to MOST_EPSILON, at which a budget buys most per answer.
+
+        That of the least e (V(e) + s): a life of many rounds has room for E/e answers. Beyond it another
+        answer says more than a larger epsilon; below it one answer alone is best.
+        """
+
+        def cost(step: int) -> float:
+            epsilon = round(step * STEP, 1)
+            return epsilon * (self._plan.best(epsilon, 1).cost + self._spread)
+
+        low, high = 1, round(MOST_EPSILON / STEP)
+        while high - low > 1:  # one minimum: V falls and bends upward
+            middle = (low + high) // 2
+            low, high = (low, middle) if cost(middle) <= cost(middle + 1) else (middle + 1, high)
+        return round(min((low, high), key=cost) * STEP, 1)
+
+
+def spread(workload: Workload) -> float:
+    """Return s, what the objective's variance is for the choice of one person, none of the noise."""
+    prior, objective = workload.prior, workload.objective
+    shares = np.bincount(workload.category_of, weights=prior)
+    value, category = (float(np.mean(f[:-1] * (1.0 - f[:-1]))) for f in (prior, shares))
+    if objective.quantity == "mean":
+        assert workload.points is not None  # noqa: S101 - a workload of a mean has points
+        present = prior[:-1] / prior[:-1].sum()
+        mean = float(present @ workload.points[:-1])
+        return float(present @ (workload.points[:-1] - mean) ** 2) / float(prior[:-1].sum())
+    if objective.quantity == "both":
+        weight, many = objective.category_weight, (1.0, 1.0)
+        if objective.of == "totals":
+            many = (workload.inputs - 1.0, len(workload.sizes) - 1.0)
+        return (1.0 - weight) * many[0] * value + weight * many[1] * category
+    return value if objective.quantity == "value" else category
