@@ -112,6 +112,7 @@ RUNS = {
     "table-statistics": Run("bench/table_statistics.py", "statistics of tables: do they hold", markdown=True),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
+    "verify": Run("bench/verify.py", "rounds made again from their counts, and lies", markdown=True),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),
     "watchers": Run("bench/watchers.py", "500 pages on one dashboard, streams and polls", markdown=True),
     "watched-rounds": Run("bench/watched_rounds.py", "bands that hold at every look", markdown=True),

@@ -36,6 +36,7 @@ from hubbub_deploy.commands import (
     skip_lost,
     survey,
     topic,
+    verify,
 )
 from hubbub_deploy.commands.examples import add_examples
 from hubbub_deploy.errors import DeployError
@@ -47,7 +48,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # Headings of help, each with its commands, in the order of what people do first.
 HEADINGS = {
-    "try": (demo, replay, evaluate, simulate, audit),
+    "try": (demo, replay, evaluate, simulate, audit, verify),
     "ask": (survey, agent),
     "one machine": (node, export, delete, dead_letters, config),
     "a cluster": (topic, collector, aggregator, dashboard, issuer, add_partitions, skip_lost),

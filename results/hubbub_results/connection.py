@@ -132,6 +132,26 @@ class SurveyResults:
 
         return RoundResults(document, Table(rows, f"{self.title}: round {number}", ask))
 
+    def document(self, round: int) -> dict[str, Any]:  # noqa: A002 - see above
+        """Return one round whole, as the server gives it.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        return self._transport.get("surveys", self.digest, "rounds", str(round))
+
+    def counts(self, round: int) -> bytes:  # noqa: A002 - see above
+        """Return the public counts of one release, whose SHA-256 it states; `hubbub verify` reads them.
+
+        Raises:
+            NotFound: If there is no such round, it is open, or it has too few devices for estimates.
+        """
+        return self._transport.blob("surveys", self.digest, "rounds", str(round), "counts")
+
+    def canonical(self) -> bytes:
+        """Return the survey's canonical bytes, of which its digest is a hash."""
+        return self._transport.blob("surveys", self.digest, "canonical")
+
     def recounts(self, round: int | Literal["latest"] = "latest") -> list[dict[str, Any]]:  # noqa: A002 - see above
         """Return the recounts beside one release, whole documents; see docs/api.md.
 

@@ -71,6 +71,10 @@ class ResultsTransport:
         """
         return self._decoded(self._address(parts, parameters))
 
+    def blob(self, *parts: str) -> bytes:
+        """Return bytes as they are; arguments and errors as those of `get`."""
+        return self._body(self._address(parts, {}))
+
     def rows(self, *parts: str, **parameters: str | float) -> list[dict[str, Any]]:
         """Return the rows of a table of JSON lines; arguments and errors as those of `get`."""
         address = self._address(parts, parameters)

@@ -20,10 +20,12 @@ from devices import DAY_S, Clock, Collector
 from redis_harness import needs_redis, running
 from surveys import START_S
 
+from hubbub import Survey
 from hubbub.survey import SurveyList, open_signed, public_key, public_text
 from hubbub.survey.forms import FORMS
+from hubbub_aggregator.release import verify
 from hubbub_aggregator.runners.embedded import Worker
-from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.archive import SURVEY_ROW, SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.stores.store import Store
@@ -181,3 +183,19 @@ def test_signed_lists_open_and_are_signed_to_the_same_bytes(folder):
             device.fetch_surveys()
         collector.surveys = Response(200, stored[1])
         assert [survey.digest for survey in device.fetch_surveys()] == [s.digest for s in surveys[:3]]
+
+
+def test_every_release_is_what_its_counts_in_the_archive_say(folder, log):
+    store = sqlite_store(folder / "store.db", log)
+    run(log, store, folder / "archive.db", write.END_S)
+    store.close()
+    archive, checked = SqliteArchive(folder / "archive.db"), 0
+    for key in archive.rounds():
+        document, counts = json.loads(archive.get(key)), archive.counts(key)
+        assert (counts is None) == document["suppressed"] == (document["counts"] is None)
+        if counts is not None:
+            survey = Survey.from_canonical(archive.counts((key[0], SURVEY_ROW)))
+            assert verify(survey, document, counts).differences == []
+            checked += 1
+    archive.close()
+    assert checked == ROUNDS - 1

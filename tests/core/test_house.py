@@ -26,10 +26,10 @@ MOST_LINES = {
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_750,
-    "results": 970,
-    "deploy": 9_810,
-    "bench": 16_820,
+    "aggregator": 15_860,
+    "results": 990,
+    "deploy": 10_050,
+    "bench": 16_940,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -31,6 +31,9 @@ class ShownView:
     def saved(self) -> dict[int, float]:
         return {number: time.time() - 20.0 * (number + 1) for number in range(4)}
 
+    def blobs(self) -> dict[tuple[bytes, int], bytes]:
+        return {}
+
     def snapshot(self) -> dict[str, Any]:
         self.looks += 1
         return self._snapshot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -22,12 +23,15 @@ from matplotlib import pyplot
 from node_fixture import PARTITIONS, World, wait_until
 from published_node import DEVICES, SEALED, SURVEYS, published_node
 
+from hubbub import Survey
 from hubbub_aggregator.release import FleetStatement, canonical_bytes, release
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.openapi import openapi_document
+from hubbub_deploy.cli import main
 from hubbub_deploy.files import ARCHIVE_FILE
 from hubbub_deploy.node import STORE_FILE
+from hubbub_results import NotFound, connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -207,3 +211,19 @@ def test_the_notebook_runs_cell_by_cell(
 )
 def test_the_description_holds_for_a_real_node(world: World, tmp_path: Path, settings: str) -> None:
     schemathesis(world, tmp_path, "--max-examples", "5", settings=settings)
+
+
+def test_every_release_of_a_server_is_made_again_from_its_counts(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", world.url]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == sum(SEALED.values())
+    assert all("0 differ" in line for line in lines)
+    survey = connect(world.url).survey("self-rated-health")
+    counts = survey.counts(1)
+    document = survey.document(1)
+    assert document["counts"]["sha256"] == hashlib.sha256(counts).hexdigest()
+    assert Survey.from_canonical(survey.canonical()).digest.hex() == survey.digest
+    with pytest.raises(NotFound, match="public counts"):
+        survey.counts(3)  # it is open

@@ -40,6 +40,7 @@ from hubbub_aggregator.release.round_release import (
 )
 from hubbub_aggregator.release.seal_clock import AgreedClock as AgreedClock, SteadyClock as SteadyClock
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S as DEFAULT_GRACE_S, Sealer as Sealer, due as due
+from hubbub_aggregator.release.verification import verify as verify
 from hubbub_aggregator.release.views import (
     empirical_bayes_values as empirical_bayes_values,
     round_ranks as round_ranks,

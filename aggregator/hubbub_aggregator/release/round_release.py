@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 from hubbub.survey import AnyEstimator, Survey, number_of_round
+from hubbub.wire import PublicCounts
 from hubbub_aggregator.counting.issuers import IssuerTally
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.skip_offsets import lost_of
@@ -79,13 +80,20 @@ class Release:
         """True if there are too few devices to publish anything but the accounting."""
         return self.tally.n < cohort_of(self.survey)
 
+    def public_counts(self) -> PublicCounts | None:
+        """Return the counts that the numbers are functions of; None of a round that is open or suppressed."""
+        if self.stage != "sealed" or self.is_suppressed:
+            return None
+        kind, cells = self.survey.channel.public_counts(self.tally.counts, self.survey.category_of)
+        return PublicCounts(self.survey.digest, self.round, kind, self.tally.n, cells)
+
     def document(self, estimator: AnyEstimator | None = None) -> Document:
         """Return the release as JSON types, in the shape that `view` describes (without as_of).
 
         Args:
             estimator: The survey's estimator, where it is at hand: building it may cost more than using it.
         """
-        survey = self.survey
+        survey, public = self.survey, self.public_counts()
         document: Document = {
             "method": METHOD,
             "survey": {
@@ -103,6 +111,7 @@ class Release:
             "lost": self.lost,
             "epsilon": {"declared": survey.epsilon, "certified": survey.channel.epsilon},
             "devices": self.tally.n,
+            "counts": None if public is None else public.statement(),
             "level": LEVEL,
             **no_estimates(),
             **no_curve(survey),
@@ -197,7 +206,7 @@ def same_facts(one: Document, other: Document) -> bool:
     The facts are the cut, the counts up to it, and the estimates that follow. An archived release
     may state another fleet; the last digits of a float may be those of another build.
     """
-    keys = ("round", "cut", "accounting", "devices", "suppressed", "epsilon")
+    keys = ("round", "cut", "accounting", "devices", "counts", "suppressed", "epsilon")
     return (
         all(one.get(key) == other.get(key) for key in keys)
         and one["survey"]["digest"] == other["survey"]["digest"]

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from hubbub.estimation import AlertRules
 from hubbub.survey import AnyEstimator, Survey, number_of_round
+from hubbub.wire import encode_counts
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
 from hubbub_aggregator.counting.skip_offsets import lost_of
@@ -49,7 +50,7 @@ from hubbub_aggregator.release.round_release import (
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
 from hubbub_aggregator.release.watched import NOTHING_SO_FAR, SoFar, with_bands
 from hubbub_aggregator.runners.counters import CountSource
-from hubbub_aggregator.stores.archive import Archive
+from hubbub_aggregator.stores.archive import SURVEY_ROW, Archive
 from hubbub_aggregator.stores.store import GateStore
 from hubbub_aggregator.web.view import LiveView, compose
 from hubbub_topic import Log
@@ -103,6 +104,7 @@ class Publication:
         self._shown: dict[RoundKey, Shown] = {}
         # Released rounds are looked at no more, however many there have been.
         self._released: dict[RoundKey, Document] = {}
+        self._counts: dict[RoundKey, bytes] = {}
         self._shuffling = ShufflingStatements()
         self._judge = ReleaseJudge(alerts or AlertRules())
         self._alerts: dict[bytes, SurveyAlerts] = {}
@@ -145,6 +147,7 @@ class Publication:
                 self._released[key] = self._final(archived_release(key, data), surveys.get(key[0]))
                 accepted = self._released[key]["accounting"]["accepted"]
                 self._most[key[0]] = max(self._most.get(key[0], 0), accepted)
+        self._keep_counts(self._released)
         self._judge_releases(self._released)
         self._sealing -= self._released.keys()
         self._open -= self._released.keys()
@@ -251,8 +254,15 @@ class Publication:
             self._provisional.pop(key, None)
             self._released[key] = self._final(document, surveys[key[0]])
             self._open.discard(key)
+        self._keep_counts(done)
         self._judge_releases(done)
         self._free_archived(done)
+
+    def _keep_counts(self, keys: Iterable[RoundKey]) -> None:
+        """Keep the public counts of releases at hand: they take a hundredth of what the releases take."""
+        for key in keys:
+            if (data := self._archive.counts(key)) is not None:
+                self._counts[key] = data
 
     def _judge_releases(self, keys: Iterable[RoundKey]) -> None:
         """Judge releases by their surveys; those of a survey that nobody announced are left out."""
@@ -288,10 +298,14 @@ class Publication:
         if (gate := self._gates.get(key)) is not None:
             shown = shown.until(0 if gate.published is None else gate.published.n)
         document = replace(finished, enrolment=enrolment).beside(shown).document(self._estimator(survey))
+        public = finished.public_counts()
         archived = self._archive.get(key)
         if archived is None:
             self._archive.keep_shown(key, shown.encode())
             self._archive.put(key, canonical_bytes(document))
+            if public is not None:
+                self._archive.keep_counts(key, encode_counts(public))
+                self._archive.keep_counts((digest, SURVEY_ROW), survey.canonical)
         else:
             # Counted anew, from a log whose store was lost: what was released stands as it was rendered, and
             # where records were lost since, it is of more.
@@ -390,6 +404,9 @@ class Publication:
         alerts |= {digest: found.document() for digest, found in self._alerts.items()}
         so_far = dict.fromkeys(surveys, NOTHING_SO_FAR)
         so_far |= {digest: found.document() for digest, found in self._so_far.items()}
+        self._view.show_blobs(
+            self._counts | {(digest, SURVEY_ROW): survey.canonical for digest, survey in surveys.items()}
+        )
         self._view.publish(
             compose(
                 self._log.identity,

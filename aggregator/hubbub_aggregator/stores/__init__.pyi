@@ -1,4 +1,8 @@
-from hubbub_aggregator.stores.archive import Archive as Archive, SqliteArchive as SqliteArchive
+from hubbub_aggregator.stores.archive import (
+    Archive as Archive,
+    SURVEY_ROW as SURVEY_ROW,
+    SqliteArchive as SqliteArchive,
+)
 from hubbub_aggregator.stores.disk import has_no_room as has_no_room
 from hubbub_aggregator.stores.recounts import RecountFolder as RecountFolder
 from hubbub_aggregator.stores.redis_connection import (

@@ -22,6 +22,11 @@ _SHOWN: Final = (
     "CREATE TABLE IF NOT EXISTS shown (digest BLOB, round INTEGER, data BLOB NOT NULL, "
     "checksum BLOB NOT NULL, PRIMARY KEY (digest, round))"
 )
+_SELECT_COUNTS: Final = "SELECT data, checksum FROM counts WHERE digest = ? AND round = ?"
+SURVEY_ROW: Final = -1
+"""The round under which a survey's canonical bytes lie among the counts: who checks them needs it too."""
+
+_COUNTS: Final = _SHOWN.replace("shown", "counts")
 # The row that says that whatever was shown since the archive was made or first opened is in it.
 _BEGUN: Final[RoundKey] = (b"", 0)
 
@@ -47,6 +52,14 @@ class Archive(Protocol):
 
     def keep_shown(self, key: RoundKey, data: bytes) -> None:
         """Keep what was shown of a round, in the place of what was kept of it."""
+        ...
+
+    def counts(self, key: RoundKey) -> bytes | None:
+        """Return the public counts of a round, or None."""
+        ...
+
+    def keep_counts(self, key: RoundKey, data: bytes) -> None:
+        """Keep the public counts of a round beside its release, which states their hash."""
         ...
 
     def begin(self, lost: Mapping[RoundKey, bytes]) -> None:
@@ -82,6 +95,7 @@ class SqliteArchive:
                 with suppress(sqlite3.OperationalError):
                     self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute(_SHOWN)
+                self._db.execute(_COUNTS)
             self._db.execute("PRAGMA synchronous = FULL")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the last: of a damaged schema
             self._db.close()
@@ -174,10 +188,29 @@ class SqliteArchive:
             ArchiveFullError: If there is no room for it, or the disk failed.
             ArchiveError: If the file cannot be written.
         """
+        self._keep("shown", key, data)
+
+    def counts(self, key: RoundKey) -> bytes | None:
+        """Return the public counts of a round, or None.
+
+        Raises:
+            ArchiveError: If the file cannot be read, or these are not the bytes that were kept.
+        """
+        return self._found(_SELECT_COUNTS, key)
+
+    def keep_counts(self, key: RoundKey, data: bytes) -> None:
+        """Keep the public counts of a round beside its release, which states their hash.
+
+        Raises:
+            ArchiveFull: If there is no room for it, or the disk failed.
+            ArchiveError: If the file cannot be written.
+        """
+        self._keep("counts", key, data)
+
+    def _keep(self, table: str, key: RoundKey, data: bytes) -> None:
+        put = f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)"  # noqa: S608 - a constant of this module
         with self._guarded():
-            self._db.execute(
-                "INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?)", (*key, data, _checksum(key, data))
-            )
+            self._db.execute(put, (*key, data, _checksum(key, data)))
 
     def begin(self, lost: Mapping[RoundKey, bytes]) -> None:
         """Keep `lost` as what was shown of rounds, unless whatever was shown is kept here already.
@@ -226,7 +259,7 @@ class SqliteArchive:
             (found,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 raise ArchiveError(f"archive {self._path} is damaged: {found}")
-            for table, column in (("release", "document"), ("shown", "data")):
+            for table, column in (("release", "document"), ("shown", "data"), ("counts", "data")):
                 rows = f"SELECT digest, round, {column}, checksum FROM {table}"  # noqa: S608 - constants
                 for digest, number, data, checksum in self._db.execute(rows):
                     kinds = [type(each) for each in (digest, number, data)]
@@ -244,6 +277,7 @@ class SqliteArchive:
         with self._guarded():
             self._db.execute("DELETE FROM release WHERE digest = ?", (digest,))
             self._db.execute("DELETE FROM shown WHERE digest = ?", (digest,))
+            self._db.execute("DELETE FROM counts WHERE digest = ?", (digest,))
             self._db.execute("VACUUM")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

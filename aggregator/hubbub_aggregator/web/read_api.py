@@ -26,6 +26,7 @@ from hubbub_aggregator.export import (
     write_parquet,
 )
 from hubbub_aggregator.release import round_views
+from hubbub_aggregator.stores import SURVEY_ROW
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
     file_name,
@@ -51,6 +52,7 @@ from hubbub_aggregator.web.parameters import (
 )
 from hubbub_aggregator.web.responses import CSV, accepts_gzip, compressed_pieces, document, problem, rendered
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
+from hubbub_aggregator.web.view import View
 
 _PARQUET: Final = "application/vnd.apache.parquet"
 _PIECE_BYTES: Final = 64 * 2**10
@@ -69,10 +71,11 @@ class ReadApi:
 
     Args:
         cache: Where the newest snapshot is.
+        view: Where the bytes beside it are.
     """
 
-    def __init__(self, cache: SnapshotCache) -> None:
-        self._cache = cache
+    def __init__(self, cache: SnapshotCache, view: View) -> None:
+        self._cache, self._view = cache, view
         self._description = to_json(openapi_document())
         # A table of all rounds takes a thread, a file and memory: one is written at a time.
         self._tables = CapacityLimiter(1)
@@ -88,6 +91,8 @@ class ReadApi:
             "/surveys/{survey}/rounds": self.rounds,
             "/surveys/{survey}/rounds/{round}.csv": self._round_as("csv"),
             "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
+            "/surveys/{survey}/canonical": self.canonical,
+            "/surveys/{survey}/rounds/{round}/counts": self.counts,
             "/surveys/{survey}/rounds/{round}/recounts": self.recounts,
             "/surveys/{survey}/rounds/{round}": self.round,
             "/surveys/{survey}/releases.csv": self._releases_as("csv"),
@@ -178,6 +183,29 @@ class ReadApi:
             return to_json({"survey": name_of(edition, digest), "round": number, "recounts": recounts})
 
         return await rendered(request, edition, ("v1 recounts", digest, number), render)
+
+    async def canonical(self, request: Request) -> Response:
+        """Answer with the canonical bytes of a survey, from which anybody compiles it."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest = digest_of(request, edition)
+        return self._blob(request, digest, SURVEY_ROW, f"survey {digest}")
+
+    async def counts(self, request: Request) -> Response:
+        """Answer with the public counts of one release, whose hash it states."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest, number, _ = self._round(request, edition)
+        return self._blob(request, digest, number - 1, f"public counts of round {number} of survey {digest}")
+
+    def _blob(self, request: Request, digest: str, row: int, subject: str) -> Response:
+        """Answer with bytes that never change, under their hash."""
+        data = self._view.blobs().get((bytes.fromhex(digest), row))
+        if data is None:
+            raise ProblemError(problem(404, subject, "must be of a release with estimates", "none"))
+        tag = f'"{hashlib.sha256(data).hexdigest()}"'
+        extra = {"cache-control": "public, max-age=31536000, immutable"}
+        return document(request, data, "application/octet-stream", tag=tag, extra=extra)
 
     def _round_as(self, form: str) -> Endpoint:
         media_type, pieces_of = _FORMS[form]

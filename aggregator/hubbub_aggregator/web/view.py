@@ -65,6 +65,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  round may have lain; empty: nothing is missing
       "epsilon": {"declared": 2.0, "certified": 1.9999999999},
       "devices": 400,                            n of the estimates (equal to as_of)
+      "counts": {"kind": "bins", "cells": 12, "sha256": "..."} or null,
+                                                 the public counts that the numbers are functions of; null:
+                                                 open, or suppressed
       "method": 8,                               how intervals are made (see `release/estimates.py`)
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
@@ -161,6 +164,10 @@ class View(Protocol):
         """Return the time at which a save was last seen, by partition, seconds since 1970."""
         ...
 
+    def blobs(self) -> Mapping[RoundKey, bytes]:
+        """Return the bytes of public counts by (digest, round), and of surveys by (digest, SURVEY_ROW)."""
+        ...
+
 
 class LiveView:
     """The view that a worker or a publisher publishes to: the snapshot now, and its version.
@@ -184,6 +191,7 @@ class LiveView:
             },
         )
 
+        self._blobs: Mapping[RoundKey, bytes] = {}
         self._unsealed: str | None = None
         self._recounts: Mapping[str, list[Document]] = {}
         # The counting publishes in one thread, and the look for recounts in another.
@@ -224,6 +232,14 @@ class LiveView:
     def saved(self) -> Mapping[int, float]:
         """Return the time at which a save was last seen, by partition, seconds since 1970."""
         return self._saved
+
+    def blobs(self) -> Mapping[RoundKey, bytes]:
+        """Return the bytes of public counts by (digest, round), and of surveys by (digest, SURVEY_ROW)."""
+        return self._blobs
+
+    def show_blobs(self, blobs: Mapping[RoundKey, bytes]) -> None:
+        """Replace the bytes that lie beside the snapshot, before it is published."""
+        self._blobs = blobs
 
     @property
     def stands_still(self) -> str | None:

@@ -11,6 +11,7 @@ EXAMPLES = {
     "replay": "hubbub replay people.csv --survey visits.toml --out out",
     "simulate": "hubbub simulate people.csv --collector http://127.0.0.1:8780 --compare",
     "audit": "hubbub audit visits.toml --samples 100000",
+    "verify": "hubbub verify https://results.example.org --survey visits.toml",
     "survey": "hubbub survey new --id visits --epsilon 3 --integer 0 77 --out visits.toml",
     "survey check": "hubbub survey check visits.toml",
     "survey rehearse": "hubbub survey rehearse visits.toml --value visits=3",

@@ -33,6 +33,7 @@ class Evaluation:
         release: The release's JSON document.
         truth: The true frequencies.
         smoothed: The biased, smoothed view of the values beside the unbiased one; None where there is none.
+        counts: The bytes of the release's public counts, where they are at hand.
         everyone: The true frequencies of all people, where `truth` is only of those who were counted.
     """
 
@@ -40,6 +41,7 @@ class Evaluation:
     release: dict[str, Any]
     truth: Truth
     smoothed: Smoothed | None = None
+    counts: bytes | None = None
     everyone: Truth | None = None
 
     @property

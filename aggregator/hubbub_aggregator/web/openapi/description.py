@@ -39,7 +39,7 @@ def openapi_document() -> Schema:
 
 
 def _paths() -> Schema:
-    json, csv = "application/json", "text/csv"
+    json, csv, octets = "application/json", "text/csv", "application/octet-stream"
     lines = "application/x-ndjson"
     parquet = "application/vnd.apache.parquet"
     view, stage = reference("parameters", "view"), reference("parameters", "stage")
@@ -144,6 +144,10 @@ def _paths() -> Schema:
         | _get(
             "round", "One round: its release, or provisional estimates.", json, reference("schemas", "Round")
         ),
+        "/surveys/{survey}/canonical": {"parameters": survey}
+        | _get("canonical", "The survey's canonical bytes, as every device has them.", octets, None),
+        "/surveys/{survey}/rounds/{round}/counts": {"parameters": round_}
+        | _get("counts", "The public counts of a release, whose SHA-256 it states.", octets, None),
         "/surveys/{survey}/rounds/{round}/recounts": {"parameters": round_}
         | _get(
             "recounts",

@@ -239,6 +239,7 @@ def schemas() -> Schema:
                 "accounting": reference("schemas", "Accounting"),
                 "epsilon": epsilon,
                 "devices": _COUNT,
+                "counts": _or_null(_object({"kind": _TEXT, "cells": _COUNT, "sha256": _TEXT})),
                 "level": _NUMBER,
                 "values": _list(reference("schemas", "Estimate")),
                 "categories": _list(reference("schemas", "Estimate")),

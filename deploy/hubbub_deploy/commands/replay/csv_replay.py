@@ -21,7 +21,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import Smoothed
 from hubbub.numeric import SYSTEM, Source
 from hubbub.testing import seeded
-from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_record
+from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode_counts, encode_record
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.surveys import most_answers
@@ -189,7 +189,9 @@ def replay(
             f"survey {survey.id!r}: every partition holds a seal, but the round did not release"
         )
     truth = truth_of(survey, [values[device] for device in column.devices.tolist()])
-    return Evaluation(survey, finished.document(), truth, _smoothed(finished))
+    public = finished.public_counts()
+    counts = None if public is None else encode_counts(public)
+    return Evaluation(survey, finished.document(), truth, _smoothed(finished), counts)
 
 
 def _smoothed(finished: Release) -> Smoothed | None:
@@ -234,6 +236,9 @@ def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> No
         for evaluation in evaluations:
             name = f"{evaluation.survey.id}-v{evaluation.survey.version}"
             (folder / f"{name}.json").write_bytes(canonical_bytes(evaluation.release))
+            (folder / f"{name}.survey").write_bytes(evaluation.survey.canonical)
+            if evaluation.counts is not None:
+                (folder / f"{name}.counts").write_bytes(evaluation.counts)
             if draw is not None:
                 draw(evaluation, folder / f"{name}.png")
             talk.print(f"wrote {folder / name}.json" + (" and .png" if draw is not None else ""))

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from hubbub import Survey
 from hubbub.survey import number_of_round
-from hubbub.wire import PartitionMap
+from hubbub.wire import PartitionMap, encode_counts
 from hubbub_aggregator import AggregatorError, ArchiveError
 from hubbub_aggregator.counting import OTHERS, RoundKey, SealRules
 from hubbub_aggregator.release import (
@@ -187,7 +187,8 @@ def run(settings: LogReplaySettings) -> int:
         name = f"survey {name}, round {number_of_round(number)}"
         talk.print(f"{name}: its records are gone by retention, it is not compared")
     if settings.out is not None:
-        _write(found, surveys, settings, talk)
+        counts = {} if settings.without else _public(found, states, surveys, partition_map)
+        _write(found, surveys, settings, talk, counts)
     if settings.publish:
         folder = settings.archive or Path(settings.source)
         publish(found, released, shown, surveys=surveys, folder=folder, say=talk.print)
@@ -280,6 +281,24 @@ def releases(
     return found
 
 
+def _public(
+    found: Iterable[RoundKey],
+    states: States,
+    surveys: Mapping[bytes, Survey],
+    partition_map: PartitionMap,
+) -> dict[RoundKey, bytes]:
+    """Return the bytes of the public counts of rounds that have any."""
+    counts = {}
+    for digest, number in found:
+        survey = surveys[digest]
+        home = partition_map.partitions_at(survey.round_start_s(number))
+        finished = release(survey, number, {partition: states[partition] for partition in home})
+        public = None if finished is None else finished.public_counts()
+        if public is not None:
+            counts[digest, number] = encode_counts(public)
+    return counts
+
+
 def _same(one: bytes, other: bytes) -> bool:
     """Return whether two releases have the same bytes, but for what is stated about the fleet."""
     if DAMAGED in (one, other):
@@ -290,7 +309,9 @@ def _same(one: bytes, other: bytes) -> bool:
 
 def _labelled(data: bytes, without: Iterable[str]) -> bytes:
     """Return a release that says which issuers it leaves out; its bytes are never those of a sealed one."""
-    return canonical_bytes(json.loads(data) | {"recount": {"without_issuers": sorted(without)}})
+    # Counts beside those of the release would be the counts of the issuers.
+    recount = {"counts": None, "recount": {"without_issuers": sorted(without)}}
+    return canonical_bytes(json.loads(data) | recount)
 
 
 def _refuse_unknown(states: States, settings: LogReplaySettings) -> None:
@@ -381,6 +402,7 @@ def _write(
     surveys: Mapping[bytes, Survey],
     settings: LogReplaySettings,
     talk: Console,
+    counts: Mapping[RoundKey, bytes],
 ) -> None:
     folder = settings.out
     assert folder is not None  # noqa: S101 - the caller looked
@@ -389,6 +411,10 @@ def _write(
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in _named(found, surveys):
             (folder / f"{name}{label}.json").write_bytes(data)
+        for name, data in _named(counts, surveys):
+            (folder / f"{name}.counts").write_bytes(data)
+        for survey in {digest: surveys[digest] for digest, _ in counts}.values():
+            (folder / f"{survey.id}-v{survey.version}.survey").write_bytes(survey.canonical)
     except OSError as error:
         raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
     talk.print(f"wrote {len(found)} {'release' if len(found) == 1 else 'releases'} into {folder}")

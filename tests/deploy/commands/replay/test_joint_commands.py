@@ -147,9 +147,13 @@ def test_replay_reads_columns_by_the_ids_of_attributes(files, tmp_path, capsys) 
     assert [row["kind"] for row in score["rows"]] == ["mean"]
     assert {row["kind"] for row in table["rows"]} == {"category", "value"}
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "activity-v1.counts",
         "activity-v1.json",
         "activity-v1.png",
+        "activity-v1.survey",
+        "age-by-sex-v1.counts",
         "age-by-sex-v1.json",
         "age-by-sex-v1.png",
+        "age-by-sex-v1.survey",
         "summary.json",
     ]

@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 def released(folder: Path, *options: object) -> tuple[str, dict[str, object]]:
     out = folder / f"out-{len(list(folder.iterdir()))}"
     assert main(["replay", str(folder), "--out", str(out), *map(str, options)]) == 0
-    (path,) = out.iterdir()
+    (path,) = out.glob("*.json")
     return path.name, json.loads(path.read_bytes())
 
 

@@ -1,0 +1,118 @@
+"""Random rounds of every kind of channel, verified, and lies about them, named; the price of a large round.
+
+    python bench/verify.py                   10,000 rounds, a thousand lies of each kind: some ten minutes
+    python bench/verify.py --rounds 220 --lies 20
+
+Every round is of a random survey by one of the mechanisms (tests/harness/random_surveys.py), with random
+counts. A lie is one of tests/harness/lies.py about one of them. A lie about a part that `hubbub verify` names
+as not checked is counted apart. It fails (exit status 1) where an honest round is not verified, a lie is
+missed, or verifying the large round takes more than three times the processor time of making it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
+from lies import LIES, printed, released, told
+from random_surveys import MECHANISMS, attributes
+from random_surveys import survey as random_survey
+
+from hubbub import Survey
+from hubbub_aggregator.release import verify
+
+SIZES = (3, 30, 300, 5000, 10**6)
+LARGE = 131_071
+"""Labels of the large round: with missing, the most inputs that a channel has."""
+REPORTS = 10**6
+MOST = 3.0
+
+
+def large() -> Survey:
+    """Return a survey of the most labels, by randomised response."""
+    labels = ", ".join(f'"{place:x}"' for place in range(LARGE))
+    return Survey.parse(
+        'id = "large"\nversion = 1\ntitle = "Large"\nepsilon = 8.0\nminimum_cohort = 100\n'
+        "planned_devices = 1000000\n[schedule]\nstart = 2026-01-01T00:00:00Z\n"
+        'round = "1d"\nrounds = 1\nlateness = "1h"\nskew = "5m"\n[attribute]\nid = "large"\n'
+        f'kind = "static"\ntype = "label"\nlabels = [{labels}]\n[mechanism]\nname = "grr"\n'
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Print two tables; return 1 where a rule is broken."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=10_000, help="default: %(default)s")
+    parser.add_argument("--lies", type=int, default=1_000, help="of each kind; default: %(default)s")
+    options = parser.parse_args(arguments)
+    chance, rng = random.Random(33), np.random.default_rng(33)  # noqa: S311 - cases
+    rounds: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    named: Counter[str] = Counter()
+    unseen: Counter[str] = Counter()
+    wrong = []
+    while sum(rounds.values()) < options.rounds:
+        mechanism = MECHANISMS[sum(rounds.values()) % len(MECHANISMS)]
+        survey = random_survey(chance, attributes(chance), "s", mechanism)
+        if survey is None:
+            continue
+        n, asked = chance.choice(SIZES), chance.random() < 0.5
+        estimator = survey.estimator()
+        honest = printed(survey, n, rng, asked=2 * n if asked else None)
+        found = verify(survey, *honest, estimator)
+        rounds[survey.channel.kind] += 1
+        numbers.update(exact=found.exact, within=found.within, again=found.again)
+        if found.differences:
+            wrong.append(f"an honest round by {mechanism} of {n}: {found.differences[0]}")
+        for lie in LIES:
+            if named[lie] >= options.lies:
+                continue
+            lied = told(lie, honest, chance)
+            if lied is None:
+                continue
+            answer = verify(survey, *lied, estimator)
+            if answer.differences:
+                named[lie] += 1
+            elif lie == "the mean's end" and any(part.startswith("mean.") for part in answer.unchecked):
+                unseen[lie] += 1
+            else:
+                wrong.append(f"missed: {lie}, {mechanism} of {n}")
+    print(f"{sum(rounds.values()):,} rounds verified, of {len(rounds)} kinds of channels: ", end="")
+    print(", ".join(f"{kind} {many:,}" for kind, many in sorted(rounds.items())) + ".\n")
+    print(f"{numbers['exact']:,} facts exact, {numbers['within']:,} numbers by the counts alone, ", end="")
+    print(f"{numbers['again']:,} by the estimator.\n")
+    print("| lie | told and named | in a part said to be not checked |\n|---|---|---|")
+    for lie in LIES:
+        print(f"| {lie} | {named[lie]:,} | {unseen[lie]:,} |")
+    wrong += priced()
+    for line in wrong:
+        print(f"\n**(!)** {line}")
+    return 1 if wrong else 0
+
+
+def priced() -> list[str]:
+    """Print the processor time of making the large round and of verifying it; return what is wrong."""
+    survey, rng = large(), np.random.default_rng(1)
+    counts = rng.multinomial(REPORTS, rng.dirichlet(np.full(survey.channel.inputs, 0.1)))
+    estimator = survey.estimator()
+    began = time.process_time()
+    document, data = released(survey, counts, REPORTS)
+    made = time.process_time() - began
+    began = time.process_time()
+    found = verify(survey, document, data, estimator)
+    checked = time.process_time() - began
+    print(f"\nK = {survey.channel.inputs:,}, {REPORTS:,} reports, counts of {len(data):,} bytes: ", end="")
+    print(f"made in {made:.1f} s, verified in {checked:.1f} s of processor time, {checked / made:.2f} times.")
+    wrong = [f"the large round: {found.differences[0]}"] if found.differences else []
+    return wrong + (["verifying takes too long"] if checked > MOST * made else [])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

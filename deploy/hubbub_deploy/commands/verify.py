@@ -1,0 +1,205 @@
+"""`hubbub verify`: releases made again from their public counts, by whoever doubts them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import ARCHIVE_FILE, load_survey
+
+if TYPE_CHECKING:
+    from hubbub import Survey
+
+SAME, DIFFERENT, UNKNOWN = range(3)
+"""The exit codes: everything is as its counts say; something differs; something cannot be checked."""
+
+_SHOWN: Final = 20
+"""The most differences of one round that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A release as it was printed, with what lies beside it.
+
+    Attributes:
+        name: Where it was found.
+        document: The release.
+        counts: The bytes of its public counts; None where there are none.
+        survey: The canonical bytes of its survey; None where they are not there.
+    """
+
+    name: str
+    document: dict[str, Any]
+    counts: bytes | None
+    survey: bytes | None
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    verify = commands.add_parser("verify", help="releases made again from their public counts")
+    verify.add_argument(
+        "source",
+        metavar="URL|FILE|FOLDER",
+        help="a node's or a dashboard's address; a release with its .counts file beside it; the folder of a "
+        "node or a dashboard, or one that `hubbub replay --out` wrote",
+    )
+    verify.add_argument(
+        "--survey",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the survey as you know it; releases of others are left out; may be repeated",
+    )
+    verify.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it, and return its exit code: 1 where anything differs, else 2 where anything is not known."""
+    own = {survey.digest.hex(): survey for survey in map(load_survey, options.survey)}
+    known: dict[str, Survey] = dict(own)
+    codes = []
+    for printed in _printed(options.source):
+        digest = str((printed.document.get("survey") or {}).get("digest"))
+        if own and digest not in own:
+            continue
+        codes.append(_told(printed, digest, known))
+    if not codes:
+        raise DeployError(f"{options.source} must have sealed releases of these surveys, got none")
+    return DIFFERENT if DIFFERENT in codes else max(codes)
+
+
+def _told(printed: Printed, digest: str, known: dict[str, Survey]) -> int:
+    """Say a line about one release, and lines about its differences; return its exit code."""
+    from hubbub import HubbubError, Survey  # noqa: PLC0415 - other commands need no survey
+    from hubbub_aggregator.release import verify  # noqa: PLC0415
+
+    document = printed.document
+    if document.get("suppressed") is True and document.get("counts") is None:
+        print(f"{printed.name}: too few devices, no numbers to check")
+        return SAME
+    try:
+        if digest not in known:
+            if printed.survey is None:
+                raise DeployError("its survey is not there; give it by --survey")
+            survey = Survey.from_canonical(printed.survey)
+            known[survey.digest.hex()] = survey
+        if digest not in known:
+            raise DeployError("the survey beside it is another one")
+        if printed.counts is None or not document.get("counts"):
+            raise DeployError("it has no public counts")
+        checked = verify(known[digest], document, printed.counts)
+    except (HubbubError, DeployError) as error:
+        print(f"{printed.name}: cannot be checked; {error}")
+        return UNKNOWN
+    wrong = checked.differences
+    print(
+        f"{printed.name}: {checked.exact:,} facts exact, {checked.within:,} numbers by the counts alone, "
+        f"{checked.again:,} by this version's estimator, {len(wrong):,} differ"
+    )
+    for place in wrong[:_SHOWN]:
+        print(f"  {place}")
+    if len(wrong) > _SHOWN:
+        print(f"  and {len(wrong) - _SHOWN:,} more")
+    print(f"{printed.name}: not checked: {', '.join(checked.unchecked) or 'nothing'}", file=sys.stderr)
+    return DIFFERENT if wrong else SAME
+
+
+def _printed(source: str) -> Iterator[Printed]:
+    """Yield the sealed releases of a source.
+
+    Raises:
+        DeployError: If the source cannot be read.
+    """
+    path = Path(source)
+    if source.startswith(("http://", "https://")):
+        yield from _of_server(source)
+    elif (path / ARCHIVE_FILE).is_file():
+        yield from _of_archive(path)
+    elif path.is_dir():
+        found = [each for each in sorted(path.glob("*.json")) if _is_release(_document(each))]
+        yield from map(_of_file, found)
+    else:
+        yield _of_file(path)
+
+
+def _of_file(path: Path) -> Printed:
+    document = _document(path)
+    if not _is_release(document):
+        raise DeployError(f"{path} must be a release, got another document")
+    surveys = (_bytes(each) for each in sorted(path.parent.glob("*.survey")))
+    return Printed(path.name, document, _bytes(path.with_suffix(".counts")), _of_digest(document, surveys))
+
+
+def _of_digest(document: dict[str, Any], surveys: Iterator[bytes | None]) -> bytes | None:
+    """Return the survey's bytes of whichever has the release's digest."""
+    from hubbub.survey import digest_of  # noqa: PLC0415
+
+    due = document["survey"].get("digest")
+    return next((data for data in surveys if data is not None and digest_of(data).hex() == due), None)
+
+
+def _of_archive(folder: Path) -> Iterator[Printed]:
+    from hubbub_aggregator import AggregatorError  # noqa: PLC0415 - others need no server library
+    from hubbub_aggregator.stores import SURVEY_ROW, SqliteArchive  # noqa: PLC0415
+
+    try:
+        with contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive:
+            for key in archive.rounds():
+                document = json.loads(archive.get(key) or b"{}")
+                yield Printed(
+                    _name(document), document, archive.counts(key), archive.counts((key[0], SURVEY_ROW))
+                )
+    except AggregatorError as error:
+        raise DeployError(str(error)) from error
+
+
+def _of_server(url: str) -> Iterator[Printed]:
+    from hubbub_results import NotFound, ResultsError, connect  # noqa: PLC0415 - others need no client
+
+    def got(ask: Callable[[], bytes]) -> bytes | None:
+        try:
+            return ask()
+        except NotFound:
+            return None
+
+    try:
+        for survey in connect(url).surveys():
+            canonical = got(survey.canonical)
+            for line in survey.rounds():
+                if line["sealed"]:
+                    document = dict(survey.document(line["round"]))
+                    counts = got(lambda survey=survey, line=line: survey.counts(line["round"]))  # type: ignore[misc]  # bound now
+                    yield Printed(_name(document), document, counts, canonical)
+    except (ResultsError, ValueError) as error:
+        raise DeployError(str(error)) from error
+
+
+def _name(document: dict[str, Any]) -> str:
+    survey = document.get("survey") or {}
+    return f"{survey.get('id')} v{survey.get('version')}, round {document.get('round')}"
+
+
+def _is_release(document: object) -> bool:
+    return isinstance(document, dict) and isinstance(document.get("survey"), dict) and "sealed" in document
+
+
+def _document(path: Path) -> Any:  # noqa: ANN401 - of JSON
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DeployError(f"{path} must be a release, got {error}") from error
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
