@@ -136,7 +136,7 @@ class SurveyResults:
         """Return one round whole, as the server gives it.
 
         Raises:
-            NotFound: If there is none.
+            NotFoundError: If there is none.
         """
         return self._transport.get("surveys", self.digest, "rounds", str(round))
 
@@ -144,7 +144,7 @@ class SurveyResults:
         """Return the public counts of one release, whose SHA-256 it states; `hubbub verify` reads them.
 
         Raises:
-            NotFound: If there is no such round, it is open, or it has too few devices for estimates.
+            NotFoundError: If there is no such round, it is open, or it has too few devices for estimates.
         """
         return self._transport.blob("surveys", self.digest, "rounds", str(round), "counts")
 

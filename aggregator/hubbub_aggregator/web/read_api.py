@@ -195,7 +195,7 @@ class ReadApi:
         """Answer with the public counts of one release, whose hash it states."""
         refuse_others(request)
         edition = await self._cache.current()
-        digest, number, _ = self._round(request, edition)
+        digest, number, _ = round_named(request, edition)
         return self._blob(request, digest, number - 1, f"public counts of round {number} of survey {digest}")
 
     def _blob(self, request: Request, digest: str, row: int, subject: str) -> Response:

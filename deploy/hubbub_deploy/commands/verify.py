@@ -162,12 +162,12 @@ def _of_archive(folder: Path) -> Iterator[Printed]:
 
 
 def _of_server(url: str) -> Iterator[Printed]:
-    from hubbub_results import NotFound, ResultsError, connect  # noqa: PLC0415 - others need no client
+    from hubbub_results import NotFoundError, ResultsError, connect  # noqa: PLC0415 - others need no client
 
     def got(ask: Callable[[], bytes]) -> bytes | None:
         try:
             return ask()
-        except NotFound:
+        except NotFoundError:
             return None
 
     try:
