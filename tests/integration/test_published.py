@@ -31,7 +31,7 @@ from hubbub_aggregator.web.openapi import openapi_document
 from hubbub_deploy.cli import main
 from hubbub_deploy.files import ARCHIVE_FILE
 from hubbub_deploy.node import STORE_FILE
-from hubbub_results import NotFound, connect
+from hubbub_results import NotFoundError, connect
 
 ROOT = Path(__file__).parents[2]
 
@@ -225,5 +225,5 @@ def test_every_release_of_a_server_is_made_again_from_its_counts(
     document = survey.document(1)
     assert document["counts"]["sha256"] == hashlib.sha256(counts).hexdigest()
     assert Survey.from_canonical(survey.canonical()).digest.hex() == survey.digest
-    with pytest.raises(NotFound, match="public counts"):
+    with pytest.raises(NotFoundError, match="public counts"):
         survey.counts(3)  # it is open
