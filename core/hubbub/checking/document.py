@@ -27,9 +27,6 @@ Floats = NDArray[np.float64]
 SLACK: Final = 2.0**-40
 """The distance of a number from its recomputation at most, absolutely below 1 and relatively above."""
 
-SHOWN: Final = ("values", "categories", "mean", "consistent", "poison_margin", "cumulative", "quantiles")
-"""The parts of a release that are functions of its counts."""
-
 _ENDS: Final = ("low", "high")
 """The last words of keys of interval ends."""
 
@@ -337,9 +334,15 @@ def _family(
 def _margins(
     checked: Checked, document: Document, kind: str, family: CellFamily, *, n: int, z: float
 ) -> None:
-    """Check the forged reports that move every estimate by its margin of error."""
+    """Check the forged reports that move every estimate by its margin of error: none of them may be left out.
+
+    With the half width h = z error, of n reports of which each adds at most `most` to a cell (or at least
+    `least`), it takes ceil(h n / pull), pull = max(most - estimate, estimate - least) - h. It is null where
+    no number of reports does it: pull <= 0.
+    """
     stated = (document["poison_margin"] or {}).get(kind)
-    if stated is None:
+    many = None if stated is None else len(stated)
+    if not checked.fact(f"poison_margin.{kind}: how many", many, len(family.estimates)):
         return
     assert family.law is not None  # noqa: S101 - the caller looked
     exact = np.array([np.nan if each is None else each for each in family.estimates])

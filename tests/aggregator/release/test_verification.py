@@ -76,3 +76,22 @@ def test_estimates_beyond_0_and_1_have_their_certificates(share: float) -> None:
     counts[0], counts[-1] = round(share * n), n - round(share * n)
     found = verify(survey, *released(survey, counts, n))
     assert [str(each) for each in found.differences] == []
+
+
+@pytest.mark.parametrize("mechanism", ["grr", "unary", "local_hashing"])
+def test_poison_margins_that_are_cut_short_or_left_out_are_named(mechanism: str) -> None:
+    """A list without its last margins says nothing wrong of those that it has."""
+    survey = Survey.parse(small("one", FOUR).replace('"grr"', f'"{mechanism}"'))
+    assert survey.channel.kind == mechanism
+    document, data = printed(survey, 5000, np.random.default_rng(3))
+    assert verify(survey, document, data).differences == []
+    honest = document["poison_margin"]
+    for lied in (
+        honest | {"values": honest["values"][:-1]},
+        honest | {"values": []},
+        honest | {"values": [*honest["values"], 1.0]},
+        honest | {"values": None},
+        {key: each for key, each in honest.items() if key != "values"},
+        None,
+    ):
+        assert verify(survey, document | {"poison_margin": lied}, data).differences, lied
