@@ -55,10 +55,12 @@ def _check_again(
         for part, numbers in whole.items():
             _compare(checked, part, document[part], numbers)
         return
-    if document["mean"]:
-        # Squares of scores are in the bins alone.
-        known = checked.recomputed
-        checked.unchecked += [f"mean.{key}" for key in ("error", "low", "high") if f"mean.{key}" not in known]
+    # Squares of scores are in the bins alone: without them no estimator fills what has no check of its own.
+    for part in ("values", "categories", "mean", "poison_margin"):
+        stated = document[part]
+        keys = (stated[0] if isinstance(stated, list) and stated else stated) or ()
+        known = checked.recomputed | checked.certified | {f"{part}.{key}" for key in _FACTS}
+        checked.unchecked += [f"{part}.{key}" for key in keys if f"{part}.{key}" not in known]
 
 
 def _compare(checked: Checked, part: str, said: Any, found: Any) -> None:  # noqa: ANN401 - of JSON

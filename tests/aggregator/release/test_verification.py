@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import Counter
 
@@ -95,3 +96,28 @@ def test_poison_margins_that_are_cut_short_or_left_out_are_named(mechanism: str)
         None,
     ):
         assert verify(survey, document | {"poison_margin": lied}, data).differences, lied
+
+
+@pytest.mark.parametrize("most", [None, 0])
+def test_every_number_of_hashing_is_checked_or_named_as_not_checked(
+    most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a table too large for the laws of categories (`most`), their errors and ends are named."""
+    if most is not None:
+        monkeypatch.setattr("hubbub.checking.scores._MOST", most)
+    survey = Survey.parse(
+        small("one", 'type = "integer"\nlow = 0\nhigh = 8').replace('"grr"', '"local_hashing"')
+        + '[[category]]\nname = "few"\nrange = [0, 3]\n[[category]]\nname = "many"\nrange = [4, 8]\n'
+    )
+    document, data = printed(survey, 5000, np.random.default_rng(3))
+    honest = verify(survey, document, data)
+    assert honest.differences == []
+    for part in ("values", "categories", "mean", "poison_margin"):
+        stated = document[part]
+        cell = stated[0] if isinstance(stated, list) else stated
+        for key in cell.keys() - {"label", "category"}:
+            lied = copy.deepcopy(document)
+            place = lied[part][0] if isinstance(stated, list) else lied[part]
+            place[key] = [each + 9.0 for each in cell[key]] if part == "poison_margin" else cell[key] + 0.01
+            differs = bool(verify(survey, lied, data).differences)
+            assert differs != (f"{part}.{key}" in honest.unchecked), (part, key)
