@@ -120,11 +120,15 @@ class GroupConsumer(Consumer):
         return GroupThread(self, loop=self.loop, beacon=self.beacon)
 
     def _to_message(self, tp: TP, record: Group) -> ConsumerMessage:
-        # To Faust a group is one record, at the offset of its last: what Faust commits is what is done with.
+        """Return a group as one message, at the offset of its last record.
+
+        To Faust a group is a single record: the offset that it commits is the end of what is done with.
+        """
+        last_offset, _ = record[-1]
         return ConsumerMessage(
             tp.topic,
             tp.partition,
-            record[-1][0],
+            last_offset,
             timestamp=0.0,
             timestamp_type=0,
             headers={},

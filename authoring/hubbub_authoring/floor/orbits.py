@@ -10,7 +10,9 @@ sum of squares of its categories' counts and qbar = 1 + (a - 1) k/K, k without m
     between_g    = (a - 1)^2 (Q_g - k_g^2/m_g) / (s_g (m_g - 1) qbar^2)
     within_g     = (a - 1)^2 (s_g k_g - Q_g) / (m_g s_g (s_g - 1) qbar^2)
 
-where the two eigenvalues have multiplicity m_g - 1 and m_g (s_g - 1). Both are linear in Q_g, so of each
+and for the missing input, where k is 0 or 1, r = (1 + (a - 1) k) / qbar - 1. The deviation r is along the
+vector of all values of a class, of length sqrt(N_g). Beside it the information has two eigenvalues a class,
+between_g of multiplicity m_g - 1 and within_g of m_g (s_g - 1). Both are linear in Q_g, so of each
 k_g the most spread and the most clustered counts are enough. One class without missing has one or two
 scalars and nothing else: its frontier is the upper right hull of 2 (K - 1) points in a plane.
 """
@@ -172,18 +174,22 @@ class Programme:
         self.aim = Aim(pull, costs[self._asked], constant)
 
     def columns(self, orbits: Orbits) -> Columns:
-        """Return the columns of orbits."""
-        a1, s, m = self.a - 1.0, self._s, self._m
-        k, q = orbits.counts.astype(np.float64), orbits.squares.astype(np.float64)
-        qbar = 1.0 + a1 * k.sum(axis=1, keepdims=True) / self._n.sum()
-        r = (self._n + a1 * k) / qbar - self._n
-        r /= np.sqrt(self._n)
+        """Return the columns of orbits: r on the plane's basis, and the gains between_g, then within_g.
+
+        All three are the formulas of this module's docstring, with N = N_g and Q = Q_g. A class of one
+        category has no between_g and one of single values no within_g: these are left out.
+        """
+        a1, s, m, N = self.a - 1.0, self._s, self._m, self._n
+        k, Q = orbits.counts.astype(np.float64), orbits.squares.astype(np.float64)
+        qbar = 1.0 + a1 * k.sum(axis=1, keepdims=True) / N.sum()
+        r = (N + a1 * k) / qbar - N
+        r /= np.sqrt(N)
         if self.classes.missing:
-            own = (1.0 + a1 * orbits.missing[:, None]) / qbar - 1.0
-            r = np.concatenate([r, own], axis=1)
+            of_missing = (1.0 + a1 * orbits.missing[:, None]) / qbar - 1.0
+            r = np.concatenate([r, of_missing], axis=1)
         factor = (a1 / qbar) ** 2
-        between = factor * (m * q - k * k) / (m * s * np.maximum(m - 1.0, 1.0))
-        within = factor * (s * k - q) / (m * s * np.maximum(s - 1.0, 1.0))
+        between = factor * (m * Q - k * k) / (m * s * np.maximum(m - 1.0, 1.0))
+        within = factor * (s * k - Q) / (m * s * np.maximum(s - 1.0, 1.0))
         gains = np.concatenate([between, within], axis=1)[:, self._asked]
         return Columns(r @ self._basis, gains)
 

@@ -223,10 +223,21 @@ def log_tail(counts: Floats, held: Floats, n: int, p: Floats, q: Floats) -> Floa
 
 
 def _log_tail(count: Floats, held: Floats, other: Floats, p: Floats, q: Floats) -> Floats:
+    """Return `log_tail` of counts above the mean, by the trapezoid rule on a circle of radius u > 1.
+
+    With g(x) = (1 - p + p x)^held (1 - q + q x)^other, the generating function of the count, and N = count,
+
+        P(count or more) = g(u) u^-N / pi  integral over a from 0 to pi of
+                           Re( g(u e^(ia)) / g(u) e^(-iNa) / (1 - 1 / (u e^(ia))) ) da.
+
+    The code's `turn` is e^(ia), `peak` is ln g(u), and `tilted` are p u / (1 - p + p u) and the same of q:
+    the probabilities of the tilted law, whose mean is `aim`. Angles end at 12 / width, width that law's
+    standard deviation, beyond which the integrand is negligible.
+    """
     spread = np.sqrt(held * p * (1.0 - p) + other * q * (1.0 - q))
     aim = np.maximum(count - 0.5, held * p + other * q + 0.75 * spread)
     aim = np.minimum(aim, held + other - 0.25)
-    # Newton's method for the radius at which the tilted mean is the aim, in its logarithm.
+    # The radius at which the tilted mean is the aim, by halving for its logarithm.
     low, high = np.zeros_like(aim), np.full_like(aim, 800.0)
     for _ in range(60):
         middle = (low + high) / 2.0

@@ -273,7 +273,23 @@ def _block_categories(
 def _grouping(
     blocks: Sequence[_Block], row: NDArray[Any], counts: PublicCounts, values: CellFamily
 ) -> tuple[CellsLaw, Floats, Floats]:
-    """Return the law of one grouping's categories, and the least and largest scores."""
+    """Return the law of one grouping's categories, and the least and largest scores.
+
+    A category's score of a report is the sum of its inputs' scores. With s_gc the inputs of category g in
+    block c (`shared`),
+
+        delta_c = T / step_c,                       rho_c = T / scale,
+        beta_c = -(u_c - o_c) rho_c / step_c,       base_g = -sum over c of s_gc o_c / scale,
+
+    a report that says an input of block c adds
+
+        base_g + delta_c + beta_c s_gc     where the input is the category's own (`mine`),
+        base_g + beta_c s_gc               where it is another's (`rest`),
+
+    and base_g where the category has no input in block c. Where it has the whole block, `mine` is base_g +
+    rho_c. Scores of a category of whole blocks have two values, and the law of a count. Of any other category
+    devices are evenly spread over its inputs, and those elsewhere are the plausible populations (`ends`).
+    """
     n, categories = counts.n, int(row.max()) + 1
     sizes = np.array([block.size for block in blocks])
     of_block = np.repeat(np.arange(len(blocks)), sizes)
@@ -294,7 +310,6 @@ def _grouping(
     beta = np.where(sizes == 1, 0.0, -(u - o) / step * rho)
     gamma = -o / scale
     base = (shared * gamma).sum(axis=1)
-    # Scores of a report of the category's own part of a block, and of the block's other part.
     mine = np.where(whole, rho, delta + beta * shared) + base[:, None]
     rest = np.where(whole, mine, beta * shared + base[:, None])
     outside = np.where(there.all(axis=1), np.inf, base)

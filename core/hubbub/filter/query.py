@@ -97,9 +97,13 @@ class SparseLikelihood(Protocol):
     """The sparse columns of a structured channel, with which a step does not look at every input."""
 
     def sparse_column(self, symbol: Any, /) -> tuple[SparseColumn, int]:  # noqa: ANN401 - the same
-        """Return the weights of `column`, and the symbol's own input, -1 for none.
+        """Return the weights of `column` as three numbers, and the symbol's own input, -1 for none.
 
-        ParameterError if unknown.
+        For input x, column(symbol)[x] is `true` at the symbol's own input, `near` where start <= x < stop,
+        and `rest` elsewhere.
+
+        Raises:
+            ParameterError: If the symbol is unknown.
         """
 
 
@@ -269,7 +273,12 @@ class Model:
         return steps, _listed(self._cells(value, value + 1)) if value >= 0 else []
 
     def _placed(self, column: SparseColumn, partition: Partition) -> LikelihoodIncrements | None:
-        """Return a column as steps over a partition: its run as whole blocks, or as cells if they are few."""
+        """Return a column as steps over a partition: its run as whole blocks, or as cells if they are few.
+
+        With L = floor(2^40 ln w), the run's cells get lift = L(near) - L(rest), and those of the symbol's own
+        input extra = L(true) - L(near) on top, or L(true) - L(rest) where the run is empty. None: the run is
+        long, and not made of whole blocks.
+        """
         rest, start, stop, near, true = column
         cells = self._cells(start, stop)
         blocks, few = _NONE, _NONE

@@ -1,4 +1,4 @@
-"""The kinds of channels that travel, each with the module that defines it: loaded when a survey has it."""
+"""The kinds of channels that travel, each with the module that brings it: loaded when a survey has it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: Final[Mapping[str, str]] = {
     "tree": "hubbub.mechanisms.tree.channel",
     "tree_node": "hubbub.mechanisms.tree.channel",
 }
-"""Kind on the wire -> the module that defines it."""
+"""Kind on the wire -> the module that defines it, or imports the one that does."""
 
 
 def channel_from_spec(spec: Mapping[str, object]) -> Channel:

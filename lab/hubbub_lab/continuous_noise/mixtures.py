@@ -95,28 +95,34 @@ class LaplaceMixture(NoiseKernel):
         return np.asarray(0.5 * sum(p * np.exp(-u * w) for u, p in self._parts))
 
     def crossings(self, targets: Floats, low: float, high: float, shift: float) -> Floats:
-        """Return `crossing` of many targets: Newton's method for all at once, kept within brackets."""
+        """Return `crossing` of many targets: the w between low and high where R(w) is the target.
+
+        R is `log_ratio` at the shift, which rises or falls all the way. Its values at equally spaced nodes
+        give each target a bracket, left < w < right, and from a line's guess in it all take Newton's steps
+
+            w <- w - (R(w) - target) / R'(w),
+
+        or the bracket's middle where that would leave the bracket.
+        """
         far = abs(shift) + 40.0 / self._slowest  # beyond it the ratio is that of the slowest rate alone
         low, high = max(low, -far), min(high, far)
         nodes = low + (high - low) * _SHARES
-        known = self._ratios(nodes, shift)[0]
-        sign = 1.0 if known[-1] > known[0] else -1.0  # the ratio rises, or falls, from end to end
-        # Each bracket is the two nodes between which the ratio passes the target, w a line's guess in it.
-        place = np.minimum(np.maximum((sign * known).searchsorted(sign * targets), 1), _NODES - 1)
-        left, right, below = nodes[place - 1], nodes[place], known[place - 1]
+        at_nodes = self._ratios(nodes, shift)[0]
+        sign = 1.0 if at_nodes[-1] > at_nodes[0] else -1.0  # R rises, or falls
+        place = np.minimum(np.maximum((sign * at_nodes).searchsorted(sign * targets), 1), _NODES - 1)
+        left, right, at_left, at_right = nodes[place - 1], nodes[place], at_nodes[place - 1], at_nodes[place]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (targets - below) / (known[place] - below)
-            w = left + np.where((share >= 0.0) & (share <= 1.0), share, 0.5) * (right - left)
+            part = (targets - at_left) / (at_right - at_left)
+            w = left + np.where((part >= 0.0) & (part <= 1.0), part, 0.5) * (right - left)
         for _ in range(_STEPS):
             ratio, slope = self._ratios(w, shift)
             miss = ratio - targets
-            beyond = sign * miss > 0.0
-            left, right = np.where(beyond, left, w), np.where(beyond, w, right)
+            too_far = sign * miss > 0.0
+            left, right = np.where(too_far, left, w), np.where(too_far, w, right)
             with np.errstate(divide="ignore", invalid="ignore"):
                 newton = w - miss / slope
-            close = np.abs(miss) <= _CLOSE
-            # A step that leaves its bracket is replaced by the bracket's middle, unless w is close already.
-            inside = (left < newton) & (newton < right)
+            inside, close = (left < newton) & (newton < right), np.abs(miss) <= _CLOSE
+            # One that is close already stays where it is.
             w = np.where(inside, newton, np.where(close, w, 0.5 * (left + right)))
             if close.all():
                 break

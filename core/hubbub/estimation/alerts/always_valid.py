@@ -157,6 +157,7 @@ def _band(
         part = noise.picked(some)
         weights = _weights(part, alpha, looks, of)
         own, rest = part.logs(weights)
+        # `logs` is of b less its mean, which is 1 for own and 0 for rest.
         law = _Law(weights, own + weights, rest, alpha, of)
         told = np.isfinite(estimates[:, some])
         near, reach = (np.where(told, each[:, some], 0.0) for each in (estimates, slack))
@@ -169,7 +170,10 @@ def _band(
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """The numbers l, the logarithms at them, shape (2 m, c) each, and what the band is for."""
+    """The numbers l, own(l) and rest(l), shape (2 m, c) each, and what the band is for.
+
+    In the names of this module's docstring `weights` are l; the cells' mean scores are `estimates`.
+    """
 
     weights: Floats
     own: Floats
@@ -178,7 +182,11 @@ class _Law:
     of: Of
 
     def holds(self, estimates: Floats, shares: Floats, n: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether shares are in the bands, shape (looks, c)."""
+        """Return whether shares f are in the bands, shape (looks, c).
+
+        They are while the sum over the numbers l of exp(n (l mean(b) - log E)) is below 2 m / alpha.
+        For devices log E = rest + f (own - rest); for a crowd log E = log((1 - f) exp(rest) + f exp(own)).
+        """
         weights, own, rest = (each[:, None, :] for each in (self.weights, self.own, self.rest))
         if self.of == "devices":
             log = rest + shares * (own - rest)

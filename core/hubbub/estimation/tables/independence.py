@@ -122,9 +122,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _apart(table: TableShares) -> tuple[Floats, Floats, Floats]:
     """Return D less the mean that noise gives it, and its covariance of first and of second order.
 
-    D is quadratic in the shares, and noise may be as large as they are. Its covariance is that of G F, with G
-    the gradient at the true margins, and what two normal deviations make together. At the estimated margins
-    the first is too large by twice the second, on average.
+    D is quadratic in the shares, and noise may be as large as they are. With S the covariance of the shares,
+    written for cells i = (u, v) and j = (u', v'),
+
+        E D_i - truth     = Cov(P, F_i) - Cov(F_u, F_v),
+        first order       = G S G^T,    G_ij = P [i = j] + F_u F_v / P - F_v [u = u'] - F_u [v = v'],
+        second order      = S_ij Var P + Cov(P, F_i) Cov(P, F_j)
+                            - M_ij - M_ji + Cov(F_u, F_u') Cov(F_v, F_v') + Cov(F_u, F_v') Cov(F_v, F_u'),
+        M_ij              = Cov(P, F_u') Cov(F_i, F_v') + Cov(P, F_v') Cov(F_i, F_u'),
+
+    by Isserlis for normal deviations; G stands at shares that are the product of the margins. At the
+    estimated margins the first order is too large by twice the second, on average.
+
+    In the code's names a pair of letters is a covariance: `e` is of cells, `r` of their rows, `c` of their
+    columns, and `all` of P.
     """
     rows, columns = (size - 1 for size in table.shares.shape)
     shares = table.shares[:rows, :columns]

@@ -4,7 +4,7 @@ Level l groups the K points into m_l ranges of nearly equal length. A report abo
 its ranges, each with variance v_j, so that with shares w the information about what differs between ranges of
 level l, and not between ranges of level l - 1 (the space V_l of Haar functions), is
 
-    e_l = sum over j >= l of w_j K / (m_j v_j).
+    e_l = sum over j >= l of w_j g_j,    g_j = K / (m_j v_j).
 
 The error of functionals T of the points' shares is the sum of c_l / e_l with c_l = trace(T P_l T'), where P_l
 projects on V_l; the missing input adds mean_T(T 1/K)^2 / (sum over j of w_j / u_j), with u_j the variance of
@@ -75,6 +75,9 @@ def middle(points: int) -> tuple[int, int]:
 def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purpose) -> list[int]:
     """Return the thousandths of devices that report about each level, each at least 1.
 
+    They make sum c_l / e_l, and the missing input's error beside it, least (this module's docstring). The
+    variances are exact: v_j of `Moments` for sums over m_j equal ranges, u_j that of one cell's estimate.
+
     Args:
         cells: Ranges per level, as of `cells_of`.
         supports: How reports about each level support its ranges and the missing input.
@@ -86,7 +89,7 @@ def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purp
     if purpose not in PURPOSES:
         raise ParameterError(f"tuned_for must be one of {', '.join(PURPOSES)}, got {purpose!r}")
     points = cells[-1]
-    gains, empty = [], []
+    g, missing = [], []
     for m, support in zip(cells, supports, strict=True):
         p, q = support.p, support.q
         # For h of sum 0 over m equal ranges the variance is (a1/m + a3) sum h^2, in the constants of Moments.
@@ -94,10 +97,10 @@ def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purp
         a1 += 2 * (support.q_pair - q * q) / (p - q) ** 2
         a3 = (q * (1 - q) - (support.q_pair - q * q)) / (p - q) ** 2
         v, u = a1 / m + a3, q * (1 - q) / (p - q) ** 2
-        gains.append(points / float(m * v))
-        empty.append(1.0 / float(u))
-    c, absent = _spectrum(cells, purpose)
-    return _in_steps(_least(np.array(gains), np.array(empty), c, absent))
+        g.append(points / float(m * v))
+        missing.append(1.0 / float(u))
+    c, c_missing = _spectrum(cells, purpose)
+    return _in_steps(_least(np.array(g), np.array(missing), c, c_missing))
 
 
 def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:
@@ -125,22 +128,26 @@ def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:
     )
 
 
-def _least(gains: Floats, empty: Floats, c: Floats, absent: float) -> Floats:
+def _least(g: Floats, missing: Floats, c: Floats, c_missing: float) -> Floats:
     """Return the shares w of least error, by the multiplicative algorithm for optimal designs.
 
-    A step multiplies each share by the square root of what a little more of it takes off the error, minus the
-    derivative of sum c_l / e_l + absent / (w . empty); at the optimum all of them are alike.
+    The error is sum c_l / e_l + c_missing / (w . missing). A step multiplies each share by the square root of
+    what a little more of it takes off the error,
+
+        slope_j = g_j sum over l <= j of c_l / e_l^2  +  missing_j c_missing / (w . missing)^2;
+
+    at the optimum all slopes are alike.
 
     Args:
-        gains: K / (m_j v_j) per level.
-        empty: 1 / u_j per level.
+        g: K / (m_j v_j) per level.
+        missing: 1 / u_j per level.
         c: The weight of 1 / e_l per level.
-        absent: The weight of the missing input's error.
+        c_missing: The weight of the missing input's error.
     """
-    w = np.full(len(gains), 1.0 / len(gains))
+    w = np.full(len(g), 1.0 / len(g))
     for _ in range(_ROUNDS):
-        e = np.cumsum((w * gains)[::-1])[::-1]
-        slope = gains * np.cumsum(c / e**2) + empty * absent / float(w @ empty) ** 2
+        e = np.cumsum((w * g)[::-1])[::-1]
+        slope = g * np.cumsum(c / e**2) + missing * c_missing / float(w @ missing) ** 2
         grown = w * np.sqrt(slope)
         grown /= grown.sum()
         if np.abs(grown - w).max() < 1e-9:
