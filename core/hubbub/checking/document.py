@@ -340,9 +340,8 @@ def _margins(
     `least`), it takes ceil(h n / pull), pull = max(most - estimate, estimate - least) - h. It is null where
     no number of reports does it: pull <= 0.
     """
-    stated = (document["poison_margin"] or {}).get(kind)
-    many = None if stated is None else len(stated)
-    if not checked.fact(f"poison_margin.{kind}: how many", many, len(family.estimates)):
+    stated = (document["poison_margin"] or {}).get(kind) or ()
+    if not checked.fact(f"poison_margin.{kind}: how many", len(stated), len(family.estimates)):
         return
     assert family.law is not None  # noqa: S101 - the caller looked
     exact = np.array([np.nan if each is None else each for each in family.estimates])
