@@ -206,7 +206,7 @@ def test_commands(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[st
     capsys.readouterr()
     assert main(["replay", str(world.folder), "--json", "--out", str(tmp_path / "out")]) == 0
     assert shown(json.loads(capsys.readouterr().out)) == DEVICES
-    files = {path.name: json.loads(path.read_bytes()) for path in (tmp_path / "out").iterdir()}
+    files = {path.name: json.loads(path.read_bytes()) for path in (tmp_path / "out").glob("*.json")}
     names = {f"{SURVEY.id}-v1-round-{number}-of-3.json": count for number, count in DEVICES.items()}
     assert {name: found["devices"] for name, found in files.items()} == names
     assert main(["replay", str(world.folder)]) == 0

@@ -138,7 +138,7 @@ def test_replay_without_a_drawing_library_writes_the_rest_and_says_so(tmp_path: 
     )
     assert ended.returncode == 0, ended.stderr
     assert "pip install 'hubbub[design]'" in ended.stderr
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".json"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".json", ".counts", ".survey"}
 
 
 @pytest.mark.integration

@@ -159,7 +159,10 @@ def out_folder(text: str, said: Said) -> None:
     folder = Path.cwd() / "made" / text
     _, err = said("replay", people("way.csv"), "--survey", survey(), "--out", str(folder), "--seed", "1")
     assert f"wrote {folder / 'way-v1'}.json and .png" in err.splitlines()
-    assert {each.name for each in folder.iterdir()} == {"way-v1.json", "way-v1.png", "summary.json"}
+    assert {each.name for each in folder.iterdir()} == {
+        "summary.json",
+        *(f"way-v1{ending}" for ending in (".json", ".png", ".counts", ".survey")),
+    }
 
 
 def csv_column(text: str, said: Said) -> None:

@@ -224,7 +224,10 @@ def difference(before: Ends, after: Ends, *, correlation: float | Floats = 0.0) 
 
     def arm(one: Floats, other: Floats) -> Floats:
         one, other = np.fmax(one, after.reach), np.fmax(other, before.reach)
-        return np.sqrt(np.maximum(one * one + other * other - 2.0 * correlation * one * other, 0.0))
+        known = np.isfinite(one) & np.isfinite(other)
+        one, other = np.where(known, one, 0.0), np.where(known, other, 0.0)
+        square = one * one + other * other - 2.0 * correlation * one * other
+        return np.where(known, np.sqrt(np.maximum(square, 0.0)), np.inf)
 
     return Difference(
         after.estimate - before.estimate,
