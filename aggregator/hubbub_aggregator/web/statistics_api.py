@@ -63,7 +63,7 @@ class StatisticsApi:
             digest, number, found = round_named(request, edition)
             table = edition.digests[digest].get("table")
             if table is None:
-                raise ProblemError(problem(404, "statistics", "must be of a cross table", digest))
+                raise ProblemError(problem(409, "statistics", "must be of a cross table", digest))
             asked = {name: request.query_params.get(name, "") for name in _ASKED}
             too_long = next((name for name, text in asked.items() if len(text) > MOST_CHARACTERS), None)
             if too_long is not None:

@@ -127,7 +127,7 @@ def test_what_so_many_devices_cannot_give_is_refused_in_its_row() -> None:
         (f"{BASE}?level=x", 400, "level"),
         (f"{BASE}?quiet=1", 400, "query parameter"),
         (BASE.replace("rounds/1", "rounds/7"), 404, None),
-        (BASE.replace("age-by-sex", "visits"), 404, "statistics"),
+        (BASE.replace("age-by-sex", "visits"), 409, "statistics"),
     ],
 )
 def test_what_is_wrong_is_a_problem_with_its_rule(path: str, status: int, subject: str | None) -> None:

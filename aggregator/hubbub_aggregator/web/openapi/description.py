@@ -97,6 +97,13 @@ def _paths() -> Schema:
         ],
     )
     changed["get"]["responses"]["409"] = _problem("The two cannot be compared; why is said.")
+    told = reference("schemas", "Statistics")
+    statistics = _get("statistics", "Statistics of a cross table.", json, told, asked=_statistics())
+    statistics_csv = _get(
+        "statistics_csv", "The same as a table.", csv, {"type": "string"}, asked=_statistics()
+    )
+    for each in (statistics, statistics_csv):
+        each["get"]["responses"]["409"] = _problem("The survey asks for no cross table.")
     survey = [reference("parameters", "survey")]
     round_ = [*survey, reference("parameters", "round")]
     tables = {"parameters": [*survey, view, stage]}
@@ -155,13 +162,8 @@ def _paths() -> Schema:
             json,
             reference("schemas", "Recounts"),
         ),
-        "/surveys/{survey}/rounds/{round}/statistics": {"parameters": round_}
-        | _get(
-            "statistics", "Statistics of a cross table.", json, reference("schemas", "Statistics"),
-            asked=_statistics(),
-        ),
-        "/surveys/{survey}/rounds/{round}/statistics.csv": {"parameters": round_}
-        | _get("statistics_csv", "The same as a table.", csv, {"type": "string"}, asked=_statistics()),
+        "/surveys/{survey}/rounds/{round}/statistics": {"parameters": round_} | statistics,
+        "/surveys/{survey}/rounds/{round}/statistics.csv": {"parameters": round_} | statistics_csv,
         "/surveys/{survey}/rounds/{round}.csv": {"parameters": [*round_, view]}
         | _get("round_csv", "One round as a tidy table.", csv, table),
         "/surveys/{survey}/rounds/{round}.ndjson": {"parameters": [*round_, view]}
