@@ -49,6 +49,14 @@ CHANGE = """
 [[operations]]
 include-name = "GET /surveys/{survey}/change"
 parameters = { "query.before" = 1, "query.after" = 2, "query.from" = "outpatient-visits" }
+
+[[operations]]
+include-name = "GET /surveys/{survey}/rounds/{round}/statistics"
+parameters = { "path.survey" = "outpatient-visits", "path.round" = 1 }
+
+[[operations]]
+include-name = "GET /surveys/{survey}/rounds/{round}/statistics.csv"
+parameters = { "path.survey" = "outpatient-visits", "path.round" = 1 }
 """
 
 
