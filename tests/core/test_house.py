@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_240,
     "aggregator": 15_870,
     "results": 990,
-    "deploy": 10_050,
+    "deploy": 10_060,
     "bench": 16_940,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

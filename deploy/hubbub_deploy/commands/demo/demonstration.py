@@ -121,6 +121,7 @@ def run(settings: DemoSettings) -> int:
         ]
         seconds = time.monotonic() - began
         sound = _account(live, reports, sent)
+        held = settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty())
         if settings.output == "json":
             print_json(
                 {
@@ -139,8 +140,11 @@ def run(settings: DemoSettings) -> int:
             show(evaluations, rows=settings.rows, console=out)
             _print_account(out, live, reports, sent, fleet, seconds=seconds, sound=sound)
             # Unwrapped: a command is copied as one line.
-            out.print(TRY_NEXT.format(url=node.url, hubbub=typed_name(sys.argv[0])), soft_wrap=True)
-        if settings.page == "hold" or (settings.page == "auto" and sys.stdout.isatty()):
+            page = (
+                f"The page is at {node.url}" if held else "The page ends with the demo; --page hold keeps it"
+            )
+            out.print(TRY_NEXT.format(page=page, hubbub=typed_name(sys.argv[0])), soft_wrap=True)
+        if held:
             with contextlib.suppress(KeyboardInterrupt):
                 talk.print(f"The page stays at {node.url} until Ctrl-C.", style="bold")
                 node.process.join()
@@ -149,7 +153,7 @@ def run(settings: DemoSettings) -> int:
 
 # The README goes the same way, with a file of invented people.
 TRY_NEXT = """
-The page is at {url}. Try next:
+{page}. Try next:
   {hubbub} survey new --id visits --epsilon 3 --integer 0 77 --start now --round 10m --out visits.toml
   {hubbub} node visits.toml --data data --port 8780
   {hubbub} simulate docs/examples/people.csv --collector http://127.0.0.1:8780"""
