@@ -24,7 +24,7 @@ import hubbub_results
 from hubbub import Survey
 from hubbub_aggregator.release.estimates import estimates
 from hubbub_aggregator.web import create_app, table_facts
-from hubbub_results import BadAnswerError, NotFoundError, Table, connect
+from hubbub_results import BadAnswerError, NotComparableError, NotFoundError, Table, connect
 
 TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 
