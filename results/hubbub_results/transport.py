@@ -80,7 +80,7 @@ class ResultsTransport:
         address = self._address(parts, parameters)
         try:
             return [json.loads(line) for line in self._body(address).splitlines()]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadAnswerError(f"{address} must answer with JSON lines, got other bytes") from error
 
     def pages(self, key: str, *parts: str) -> Iterator[dict[str, Any]]:
@@ -105,7 +105,7 @@ class ResultsTransport:
     def _decoded(self, address: str) -> dict[str, Any]:
         try:
             found: dict[str, Any] = json.loads(self._body(address))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadAnswerError(f"{address} must answer with JSON, got other bytes") from error
         return found
 

@@ -19,7 +19,7 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 25_540,
+    "core": 25_550,
     "authoring": 8_220,
     "lab": 8_280,
     "client": 6_730,
@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_240,
     "aggregator": 15_870,
     "results": 990,
-    "deploy": 10_060,
+    "deploy": 10_070,
     "bench": 16_940,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -313,6 +313,21 @@ def test_a_next_page_on_another_server_is_not_asked_for() -> None:
     assert asked == []
 
 
+def test_what_a_hostile_server_nests_is_a_bad_answer() -> None:
+    async def deep(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": 100_000 * b"["})
+
+    view = view_of()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: deep)
+        with served(view) as (url, _):
+            transport = connect(url)._transport
+            for ask in (transport.get, transport.rows):
+                with pytest.raises(BadAnswerError, match="got other bytes"):
+                    ask("surveys")
+
+
 def test_another_server_is_no_hubbub() -> None:
     async def other(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 404, "headers": []})

@@ -51,10 +51,14 @@ def linear_regression(
     Raises:
         RefusedStatisticError: If the least eigenvalue of the regressors' correlations, of so many devices of
             that crowd, is not 4 errors above 0.
+        ParameterError: If columns or margins are not those of these attributes, or no shares.
     """
     shape = table.shares.shape
     if len(columns) != len(shape) or len(shape) < 2 or len(columns[-1]) != 1:
-        raise ParameterError(f"columns must be those of {len(shape)} attributes, the last has one")
+        had = [len(each) for each in columns]
+        raise ParameterError(
+            f"columns must be of {len(shape)} attributes, 2 or more, the last one, got {had}"
+        )
     there = np.ones(shape)
     design = [there]
     for axis, own in enumerate(columns):
@@ -83,6 +87,8 @@ def linear_regression(
 def _crowd(shape: tuple[int, ...], margins: Sequence[Sequence[float] | None] | None) -> Floats:
     """Return the crowd of the plan: attributes independent, nobody missing."""
     given = [None] * len(shape) if margins is None else [*margins, None]
+    if len(given) != len(shape):
+        raise ParameterError(f"margins must be of {len(shape) - 1} attributes, got {len(given) - 1}")
     found = np.ones(())
     for size, margin in zip(shape, given, strict=True):
         own = np.full(size - 1, 1.0 / (size - 1)) if margin is None else np.asarray(margin, dtype=np.float64)

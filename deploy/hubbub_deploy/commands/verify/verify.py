@@ -63,16 +63,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code: 1 where anything differs, else 2 where anything is not known."""
-    own = {survey.digest.hex(): survey for survey in map(load_survey, options.survey)}
-    known: dict[str, Survey] = dict(own)
-    codes = []
-    for printed in _printed(options.source):
-        digest = str((printed.document.get("survey") or {}).get("digest"))
-        if own and digest not in own:
-            continue
-        codes.append(_told(printed, digest, known))
-    if not codes:
-        raise DeployError(f"{options.source} must have sealed releases of these surveys, got none")
+    from hubbub import HubbubError  # noqa: PLC0415 - other commands need no survey
+
+    codes: list[int] = []
+    try:
+        own = {survey.digest.hex(): survey for survey in map(load_survey, options.survey)}
+        known: dict[str, Survey] = dict(own)
+        for printed in _printed(options.source):
+            digest = str((printed.document.get("survey") or {}).get("digest"))
+            if not own or digest in own:
+                codes.append(_told(printed, digest, known))
+        if not codes:
+            raise DeployError(f"{options.source} must have sealed releases of these surveys, got none")
+    except (HubbubError, DeployError) as error:
+        # Nobody is accused by a file that cannot be read: 1 is for a number that differs.
+        print(f"hubbub: {error}", file=sys.stderr)
+        codes.append(UNKNOWN)
     return DIFFERENT if DIFFERENT in codes else max(codes)
 
 
@@ -157,8 +163,8 @@ def _of_archive(folder: Path) -> Iterator[Printed]:
                 yield Printed(
                     _name(document), document, archive.counts(key), archive.counts((key[0], SURVEY_ROW))
                 )
-    except AggregatorError as error:
-        raise DeployError(str(error)) from error
+    except (AggregatorError, ValueError, RecursionError) as error:
+        raise DeployError(f"{folder / ARCHIVE_FILE}: {error}") from error
 
 
 def _of_server(url: str) -> Iterator[Printed]:
@@ -194,8 +200,10 @@ def _is_release(document: object) -> bool:
 def _document(path: Path) -> Any:  # noqa: ANN401 - of JSON
     try:
         return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DeployError(f"{path} must be a release, got {error}") from error
+    except OSError as error:
+        raise DeployError(f"{path} must be a release, got {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise DeployError(f"{path} must be a release, got what is no JSON: {error}") from error
 
 
 def _bytes(path: Path) -> bytes | None:

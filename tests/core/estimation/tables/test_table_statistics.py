@@ -127,6 +127,11 @@ def test_regression_without_noise_is_least_squares_over_people():
     y = np.array([2.0, 3.0, 7.0])[at[:, 2]]
     known = np.linalg.lstsq(x * weights[:, None], y * weights, rcond=None)[0]
     np.testing.assert_allclose([each.estimate for each in found], known, rtol=1e-6)
+    two = [[[1.0, 5.0]], [[0.0, 1.0]]]
+    with pytest.raises(ParameterError, match=r"of 3 attributes, 2 or more, the last one, got \[1, 1\]"):
+        linear_regression(table, two)
+    with pytest.raises(ParameterError, match="margins must be of 2 attributes, got 1"):
+        linear_regression(table, [*two, [[2.0, 3.0, 7.0]]], margins=[None])
 
 
 def test_intervals_hold_the_crowd_s_truth_and_tests_their_size():
