@@ -1,4 +1,4 @@
-"""What is unreleased is told in few words, and each change since in a line of its own."""
+"""The unreleased product is told in few words, and each change since in a line of its own."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from hubbub_topic.sqlite import SqliteLog
 SURVEY = Survey.parse(LABELS)
 D = SURVEY.digest.hex()
 DEVICES = {1: 150, 2: 160, 3: 170}
-"""How many devices answer the first round, the second and the last."""
+"""Numbers of devices that answer the first round, the second and the last."""
 FIRST, LAST, BEYOND = 1, 3, 4
 V1 = f"/api/v1/surveys/{D}"
 

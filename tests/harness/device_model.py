@@ -44,7 +44,7 @@ class Joined:
     """The secret of its slots, which a device keeps for good; None where it answers every round."""
 
     def turn(self, number: int) -> bool:
-        """Whether a round is the one of its cycle that this device answers."""
+        """True of the one round of a cycle that this device answers."""
         if self.seed is None:
             return True
         rotation = self.survey.rotation

@@ -1,4 +1,4 @@
-"""What a rotation buys, by fleets through the product's own slots, channels and estimators."""
+"""The gain of a rotation, by fleets through the product's own slots, channels and estimators."""
 
 from __future__ import annotations
 

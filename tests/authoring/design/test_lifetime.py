@@ -1,4 +1,4 @@
-"""How a lifetime budget is spent over many rounds, beside closed forms and a simulated life."""
+"""A lifetime budget spent over many rounds, beside closed forms and a simulated life."""
 
 from __future__ import annotations
 

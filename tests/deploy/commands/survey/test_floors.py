@@ -1,4 +1,4 @@
-"""What `survey design` and `survey check` say of the least error: every form, every question, the crowd."""
+"""The least error as `survey design` and `survey check` say it: every form, every question, the crowd."""
 
 from __future__ import annotations
 
