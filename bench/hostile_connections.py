@@ -249,8 +249,11 @@ def _weighted_median(times: list[float]) -> float:
 
 
 def counted(node: Node, at_least: int) -> int:
-    """Return the reports that the page counts as accepted, once those acknowledged are, or after 20 s."""
-    ends = time.monotonic() + 20.0
+    """Return the reports that the page counts as accepted, once those acknowledged are, or after a minute.
+
+    A page of 16,000 cells takes more than a second of processor time, and the node may get a tenth of a core.
+    """
+    ends = time.monotonic() + PATIENCE_S
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=GIVE_UP_S)
         with contextlib.closing(connection):
