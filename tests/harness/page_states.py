@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from page_site import on
-from shown_view import round_of, snapshot_of, survey_of
+from shown_view import accounting, round_of, snapshot_of, survey_of
 from surveys import LABELS
+from surveys import VISITS as VISITS_OF_A_YEAR
 
 from hubbub.survey import Survey
 from hubbub.testing import seeded
@@ -142,42 +142,30 @@ def state_of(
 
 
 def _visits() -> dict[str, Any]:
-    groups = [("none", 1), ("1 or 2", 2), ("3 to 5", 3), ("6 to 10", 5), ("11 to 20", 10), ("more", 20)]
-    names = [name for name, width in groups for _ in range(width)]
-    weights = [0.35 * math.exp(-k / 4) + 0.004 for k in range(len(names))]
-    scale = 0.96 / sum(weights)
-    shares = [(str(k), name, scale * w) for k, (name, w) in enumerate(zip(names, weights, strict=True))]
-    tallies = {"accepted": 12400, "duplicate": 31, "late": 12, "invalid": 3}
-    return round_of(
-        shares=[*shares, ("missing", "missing", 0.04)], devices=12400, mean=3.62, tallies=tallies, noise=0.7
-    )
+    survey = Survey.parse(VISITS_BY_GROUP)
+    visits = np.random.default_rng(1).geometric(0.16, 12400) - 1
+    document = real_round(survey, _missed(np.minimum(visits, 40), 41), sealed=False)
+    return document | {"accounting": accounting(accepted=12400, duplicate=31, late=12, invalid=3)}
 
 
 def _health() -> list[dict[str, Any]]:
-    names = ("excellent", "good", "fair", "poor", "missing")
+    survey = Survey.parse(HEALTH_OF_A_DAY)
     rounds = []
     for number in range(5):
-        good = 0.40 + 0.02 * number
-        shares = (0.22, good, 0.30 - 0.02 * number, 0.04, 0.04)
-        told = [
-            (n, "missing" if n == "missing" else "answered", s) for n, s in zip(names, shares, strict=True)
-        ]
-        rounds.append(
-            round_of(
-                number, shares=told, devices=5000 + 40 * number, sealed=number < 4, seed=number, noise=0.6
-            )
-        )
-    asked = Survey.parse(LABELS.replace("epsilon = 1.0", "epsilon = 2.0"))
-    return [_stated(asked, document) for document in rounds]
+        good = 0.42 + 0.02 * number
+        told = np.random.default_rng(number).choice(4, 5000 + 40 * number, p=[0.23, good, 0.73 - good, 0.04])
+        rounds.append(real_round(survey, _missed(told, 4), number=number, sealed=number < 4))
+    return rounds
 
 
 def _panel() -> list[dict[str, Any]]:
-    names = ("excellent", "good", "fair", "poor", "missing")
-    told = [
-        (name, "missing" if name == "missing" else "answered", share)
-        for name, share in zip(names, (0.15, 0.38, 0.34, 0.09, 0.04), strict=True)
-    ]
-    return [round_of(shares=told, devices=6000, sealed=True, seed=11, noise=0.6)]
+    told = np.random.default_rng(11).choice(4, 6000, p=[0.16, 0.39, 0.35, 0.1])
+    return [real_round(Survey.parse(HEALTH_OF_A_DAY), _missed(told, 4))]
+
+
+def _missed(told: Any, missing: int) -> Any:
+    """Return the values with every 25th missing."""
+    return np.where(np.arange(len(told)) % 25 == 0, missing, told)
 
 
 def _withheld() -> dict[str, Any]:
@@ -203,6 +191,30 @@ def _stated(survey: Survey, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "after_shuffling": found}
 
 
+HEALTH_OF_A_DAY = LABELS.replace("epsilon = 1.0", "epsilon = 2.0").replace("rounds = 3", "rounds = 7")
+VISITS_BY_GROUP = (
+    VISITS_OF_A_YEAR.replace("high = 20", "high = 40").partition("[[category]]")[0]
+    + """
+[[category]]
+name = "none"
+values = [0]
+[[category]]
+name = "1 or 2"
+range = [1, 2]
+[[category]]
+name = "3 to 5"
+range = [3, 5]
+[[category]]
+name = "6 to 10"
+range = [6, 10]
+[[category]]
+name = "11 to 20"
+range = [11, 20]
+[[category]]
+name = "more"
+range = [21, 40]
+"""
+)
 LABELLED = 'type = "label"\nlabels = ["excellent", "good", "fair", "poor"]\n\n[mechanism]\nname = "grr"\n'
 NUMBERED = 'type = "number"\nlow = 0.0\nhigh = 24.0\n\n[mechanism]\nname = "optimal"\npoints = 33\n'
 MEAN = LABELS.replace(LABELLED, NUMBERED)
@@ -246,15 +258,14 @@ def real_round(survey: Survey, told: Any, *, number: int = 0, sealed: bool = Tru
 
 
 def _score() -> dict[str, Any]:
-    return round_of(shares=(), devices=900, sealed=True, mean=0.62)
+    survey = Survey.parse((EXAMPLES / "activity.toml").read_text(encoding="utf-8"))
+    return real_round(survey, np.random.default_rng(3).binomial(1, 0.62, 9000))
 
 
 def _table() -> dict[str, Any]:
-    ages, sexes = ("under 30", "30 to 64", "65 or older"), ("Female", "Male")
-    cells = [(f"{age} / {sex}", "x", 1 / 6) for age in ages for sex in sexes]
-    document = round_of(shares=cells, devices=4000, sealed=True)
-    margins = [(f"age: {age}", "x", 1 / 3) for age in ages] + [(f"sex: {sex}", "x", 1 / 2) for sex in sexes]
-    document["categories"] = round_of(shares=margins, devices=4000)["values"]
-    for row in document["values"] + document["categories"]:
-        row["category"] = None
-    return document
+    text = (EXAMPLES / "age-by-sex.toml").read_text(encoding="utf-8")
+    survey = Survey.parse(text.replace('"auto"', '"subset"'))
+    draw = np.random.default_rng(4)
+    ages, sexes = draw.choice(4, 8000, p=[0.3, 0.3, 0.25, 0.15]), draw.integers(0, 2, 8000)
+    # Each with a reading more, that its value is missing.
+    return real_round(survey, 3 * ages + sexes)

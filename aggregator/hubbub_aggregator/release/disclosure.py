@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import Survey
+from hubbub.survey import MOST_STEPS, Survey
 from hubbub_aggregator.counting.issuers import OTHERS
 
 Weights = NDArray[np.int64]
@@ -78,18 +78,13 @@ def _by_ties(weights: Weights) -> tuple[NDArray[np.intp], Weights]:
 UNTESTED: Final = {"output": None, "share": None, "others_share": None, "p_value": None}
 """The rest of a line about an issuer whose reports are not compared."""
 
-MOST_CUTS: Final = 1000
+MOST_CUTS: Final = MOST_STEPS
 """The most cuts of a round that are kept, so the most steps that are shown: with 64 issuers about 1 MB."""
 
 
 def cohort_of(survey: Survey) -> int:
     """Return the fewest reports that anything published of a round of a survey depends on."""
     return max(survey.minimum_cohort, 1)
-
-
-def step_of(survey: Survey) -> int:
-    """Return how many reports a step of an open round waits for: a cohort, or a part of those planned."""
-    return max(cohort_of(survey), -(-survey.planned_per_round // MOST_CUTS))
 
 
 @dataclass(frozen=True, slots=True)

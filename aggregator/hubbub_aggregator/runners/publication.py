@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from hubbub.estimation import AlertRules
-from hubbub.survey import AnyEstimator, Survey, number_of_round
+from hubbub.survey import AnyEstimator, Survey, number_of_round, step_of
 from hubbub.wire import encode_counts
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
@@ -31,7 +31,6 @@ from hubbub_aggregator.release.disclosure import (
     AcceptedSizes,
     Shown,
     cohort_of,
-    step_of,
     without_small,
 )
 from hubbub_aggregator.release.enrolment import FleetStatement

@@ -138,10 +138,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from hubbub.survey import Survey
+from hubbub.survey import Survey, step_of
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.release.disclosure import step_of, without_small
+from hubbub_aggregator.release.disclosure import without_small
 from hubbub_aggregator.release.round_release import Document, timestamp
 from hubbub_aggregator.web.table_statistics import table_facts
 

@@ -52,12 +52,14 @@ from hubbub.survey.signed_list import (
 )
 from hubbub.survey.single import Single as Single
 from hubbub.survey.state import (
+    MOST_STEPS as MOST_STEPS,
     StateName as StateName,
     SurveyState as SurveyState,
     duration_words as duration_words,
     index_of_round as index_of_round,
     number_of_round as number_of_round,
     round_words as round_words,
+    step_of as step_of,
     survey_state as survey_state,
 )
 from hubbub.survey.survey import Survey as Survey

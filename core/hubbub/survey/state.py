@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 StateName: TypeAlias = Literal["begins", "waiting", "open", "late", "over"]
 
+MOST_STEPS: Final = 1000
+"""The most steps in which an open round is shown, where as many answer as are planned."""
+
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 """Name and length in seconds of each unit above the second; two of a unit are told in it."""
 
@@ -98,11 +101,16 @@ def duration_words(seconds: float) -> str:
     return f"{whole} s"
 
 
+def step_of(survey: Survey) -> int:
+    """Return how many reports a step of an open round waits for: a cohort, or a part of those planned."""
+    return max(survey.minimum_cohort, 1, -(-survey.planned_per_round // MOST_STEPS))
+
+
 def _open(survey: Survey, current: int, now_s: float, accepted: Mapping[int, int] | None) -> SurveyState:
     until_s = survey.round_end_s(current)
     ends = f"{round_words(survey, current)} ends in {duration_words(until_s - now_s)}"
     # The first numbers of an open round are shown when as many devices again have come after them.
-    first = 2 * max(survey.minimum_cohort, 1)
+    first = 2 * step_of(survey)
     if accepted is not None and accepted.get(current, 0) < first:
         words = f"waiting for the first {first:,} devices; {ends}"
         return SurveyState("waiting", words, current, until_s)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from surveys import LABELS
 
-from hubbub.survey.survey import Survey
+from hubbub.survey import Survey, step_of
 from hubbub_aggregator.release.disclosure import (
     MOST_CUTS,
     UNKNOWN,
@@ -21,7 +21,6 @@ from hubbub_aggregator.release.disclosure import (
     compared_issuers,
     fewest,
     least_cut,
-    step_of,
     why_no_recount,
     without_small,
 )

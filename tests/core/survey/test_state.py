@@ -14,14 +14,14 @@ TEXT = (
 )
 
 
-def survey(*, rounds: int = 5, cohort: int = 100) -> Survey:
+def survey(*, rounds: int = 5, cohort: int = 100, planned: int = 5000) -> Survey:
     lines = [
         f"rounds = {rounds}"
         if line.startswith("rounds =")
         else f"minimum_cohort = {cohort}"
         if line.startswith("minimum_cohort =")
         else line
-        for line in TEXT.splitlines()
+        for line in TEXT.replace("planned_devices = 5000", f"planned_devices = {planned}").splitlines()
     ]
     return Survey.parse("\n".join(lines))
 
@@ -73,9 +73,16 @@ def test_a_state_lasts_until_the_moment_that_it_names(accepted) -> None:
 
 
 def test_a_survey_of_tiny_cohorts_waits_for_two_devices() -> None:
-    tiny = survey(cohort=1)
+    tiny = survey(cohort=1, planned=50)
     assert survey_state(tiny, START, accepted={0: 1}).words.startswith("waiting for the first 2 devices")
     assert survey_state(tiny, START, accepted={0: 2}).name == "open"
+
+
+def test_a_survey_of_many_devices_waits_for_two_steps_of_a_thousandth() -> None:
+    large = survey(planned=1_000_001)
+    said = survey_state(large, START, accepted={0: 2001})
+    assert said.words.startswith("waiting for the first 2,002 devices")
+    assert survey_state(large, START, accepted={0: 2002}).name == "open"
 
 
 @pytest.mark.parametrize(

@@ -103,5 +103,5 @@ export function roundWords(survey, round) {
   if (stage === "withheld") return `${final}: too few devices answered, so it has no estimates.`;
   const least = count(step(survey));
   if (stage === "collecting") return `Estimates start once ${least} devices have been counted and as many again after them.`;
-  return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}.`;
+  return `Still counting: estimates as of ${plural(round.as_of ?? round.devices, "device", "devices")}, moving in steps of at least ${least}, each shown when the next is full.`;
 }
