@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,18 @@ def test_nothing_is_wider_than_its_box_with_every_fact(
 @pytest.fixture(scope="module")
 def every_state() -> dict[str, Any]:
     return gallery()
+
+
+def test_the_shares_of_every_picture_add_up(every_state: dict[str, Any]) -> None:
+    """The pictures of the docs are of these documents; a release's raw shares add up to 1."""
+    shown = [each for survey in every_state["surveys"] for each in survey["rounds"] if each["values"]]
+    assert len(shown) > 300
+    for document in shown:
+        assert sum(cell["estimate"] for cell in document["values"]) == pytest.approx(1.0)
+        margins = Counter(cell["label"].rpartition(": ")[0] for cell in document["categories"])
+        for margin in margins:
+            cells = [c for c in document["categories"] if c["label"].rpartition(": ")[0] == margin]
+            assert sum(cell["estimate"] for cell in cells) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", PLACES)
