@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from counting_logs import announcement, counted
 from numpy.typing import NDArray
-from store_contract import HISTORY, StoreContract, some
+from store_contract import HISTORY, Opener, StoreContract, some
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
@@ -253,13 +255,15 @@ def test_a_group_of_new_ids_has_the_table_laid_anew_a_few_times_and_repeats_take
 
 class TestSqliteStoreWithCompiledTables(StoreContract):
     @pytest.fixture
-    def reopen(self, tmp_path: Path):
-        def reopen() -> SqliteStore:
-            return SqliteStore(
-                tmp_path / "store", log_identity="log", partitions=2, id_table=id_table_of("compiled")
-            )
+    def reopen(self, tmp_path: Path) -> Iterator[Opener]:
+        with ExitStack() as opened:
 
-        return reopen
+            def reopen() -> SqliteStore:
+                compiled = id_table_of("compiled")
+                store = SqliteStore(tmp_path / "store", log_identity="log", partitions=2, id_table=compiled)
+                return opened.enter_context(closing(store))
+
+            yield reopen
 
 
 @pytest.mark.parametrize("first", [0, 1])
