@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from poisoning_attacks import ATTACKS, MECHANISMS, gain_of, honest, people, target
 
-from hubbub.estimation import margin_alerts
-from hubbub_authoring.design.leverage import gain
+from hubbub.estimation import estimator_for, margin_alerts
+from hubbub_authoring.design.leverage import ends
 
 TARGETS = {"1 target": [9], "3 targets": [9, 19, 28]}
 DEVICES = 10_000
@@ -40,7 +40,10 @@ def main() -> int:
                 for attack in ATTACKS
                 for targets in TARGETS.values()
             ]
-            bounds = [gain(aim.channel, targets) for targets in TARGETS.values()]
+            inputs = aim.channel.inputs
+            units = [np.bincount(targets, minlength=inputs).astype(float) for targets in TARGETS.values()]
+            even = np.full(inputs, 1.0 / inputs)
+            bounds = [ends(estimator_for(aim.channel), unit, even)[1] for unit in units]
             counts = honest(aim, people("zipf", DEVICES), chance)
             margins = aim.estimator(counts, DEVICES).poison_margin().values
             share, _ = margin_alerts(aim.shares(counts, DEVICES), margins, below=0.0)

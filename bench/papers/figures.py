@@ -25,7 +25,7 @@ import paper_accounting
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hubbub_authoring.mechanisms.boosted.r2dp import best_two_point, usefulness
+from hubbub_authoring.mechanisms.boosted.r2dp import best_two_point
 from hubbub_authoring.mechanisms.boosted.scale_laws import Gamma, ScaleLaw, TruncatedGaussian, UniformScale
 from hubbub_lab.continuous_noise.composition import Composition
 from hubbub_lab.continuous_noise.profile import (
@@ -482,7 +482,7 @@ def composed() -> Figure:
 
 def useful(shape: ScaleLaw, epsilon: float, gamma: float) -> float:
     """Return usefulness of a law, scaled to an exact epsilon at sensitivity 1."""
-    return usefulness(shape.fitted(epsilon, 1.0), within=gamma)
+    return 1.0 - shape.fitted(epsilon, 1.0).moment(0, gamma)
 
 
 SHAPES: dict[str, tuple[ScaleLaw, ...]] = {
@@ -506,7 +506,7 @@ def strong_privacy() -> Figure:
             best = [max(useful(shape, float(e), gamma) for shape in shapes) for e in epsilons]
             curve(panel, epsilons, np.array(best) / base, name, colour)
         two = [
-            usefulness(best_two_point(epsilon=float(e), sensitivity=1.0, within=gamma), within=gamma)
+            1.0 - best_two_point(epsilon=float(e), sensitivity=1.0, within=gamma).moment(0, gamma)
             for e in epsilons
         ]
         curve(panel, epsilons, np.array(two) / base, "any law (two atoms)", OURS, "--")
@@ -543,7 +543,7 @@ def counting() -> Figure:
         laplace = np.array([-math.expm1(-epsilon * g) for g in gammas])
         best = np.array(
             [
-                usefulness(best_two_point(epsilon=epsilon, sensitivity=1.0, within=float(g)), within=float(g))
+                1.0 - best_two_point(epsilon=epsilon, sensitivity=1.0, within=float(g)).moment(0, float(g))
                 for g in gammas
             ]
         )

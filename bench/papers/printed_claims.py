@@ -14,11 +14,7 @@ import paper_accounting
 import staircase
 from closed_forms import accepted_in_many_parts, accepted_in_three_parts
 
-from hubbub_authoring.mechanisms.boosted.r2dp import (
-    best_two_point,
-    mean_absolute_noise,
-    root_mean_square_noise,
-)
+from hubbub_authoring.mechanisms.boosted.r2dp import best_two_point
 from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,
@@ -201,14 +197,14 @@ def random_scales_and_stairs() -> Iterator[Figure]:
             f"R2-staircase-{epsilon:g}",
             f"Figure 10, epsilon {epsilon:g}: least mean absolute error, close to the staircase's",
             number(staircase.least_absolute_error(epsilon)),
-            number(mean_absolute_noise(law)),
+            number(law.share / law.fast + (1.0 - law.share) / law.slow),
         )
     law = best_two_point(epsilon=6.0, sensitivity=1.0, metric="l2")
     yield (
         "R2-staircase-square",
         "the same, epsilon 6: least variance",
         number(staircase.least_variance(6.0)),
-        number(root_mean_square_noise(law) ** 2),
+        number(2.0 * (law.share / law.fast**2 + (1.0 - law.share) / law.slow**2)),
     )
 
 

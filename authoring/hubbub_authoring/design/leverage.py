@@ -13,16 +13,14 @@ honest and lies about its value only gains beta (1 - f_T) at most.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, singledispatch
+from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel
 from hubbub.errors import ParameterError
-from hubbub.estimation import AnyEstimator, InverseEstimator, Tree, TreeEstimator, estimator_for
+from hubbub.estimation import AnyEstimator, InverseEstimator, Tree, TreeEstimator
 from hubbub.mechanisms import OrbitChannel, OrbitEstimator
 
 FORGED: Final = 0.01
@@ -81,16 +79,25 @@ def worst_mean(
     answered = float(prior[held].sum())
     mean = float(prior[held] @ points[held]) / answered
     less, share = np.where(held, points - mean, 0.0), held.astype(np.float64)
-    low, high = _ends(estimator, less, prior)
-    least, _ = _ends(estimator, share, prior)
+    low, high = ends(estimator, less, prior)
+    least, _ = ends(estimator, share, prior)
     left = (1.0 - forged) * answered + forged * least
     return forged * max(high, -low) / left if left > 0.0 else float("inf")
 
 
-def _ends(
+def ends(
     estimator: AnyEstimator, functional: NDArray[np.float64], prior: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the least and the most that one report adds to the estimate of a functional, as reports."""
+    """Return the least and the most that one report adds to the estimate of a functional, as reports.
+
+    Args:
+        estimator: The survey's.
+        functional: A number for every input, shape (K,); 1 for targets and 0 for others, and the most is G.
+        prior: The true share of every input, shape (K,), which reports about levels depend on.
+
+    Raises:
+        ParameterError: If the channel hides the functional, or has more than `MAX_ARRANGED` categories.
+    """
     if isinstance(estimator, TreeEstimator):
         tree = estimator.tree
         population = [_summed(level.labels, prior) for level in tree.levels]
@@ -148,85 +155,11 @@ def representatives(tree: Tree, marks: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.asarray(np.unique(path[last.labels], return_index=True)[1])
 
 
-def gain(channel: Channel, targets: Sequence[int]) -> float:
-    """Return G: what the report that helps most adds to the summed estimate of the targets, as reports.
-
-    Args:
-        channel: The channel.
-        targets: Inputs, each in 0..K-1, all different, at least one.
-
-    Raises:
-        ParameterError: If targets break that rule, or the channel hides them.
-    """
-    chosen = np.asarray(targets, dtype=np.int64)
-    if chosen.size == 0 or len(set(chosen.tolist())) != chosen.size:
-        raise ParameterError(f"targets must be different inputs, at least one, got {chosen.size}")
-    if chosen.min() < 0 or chosen.max() >= channel.inputs:
-        raise ParameterError(f"targets must be within 0 to {channel.inputs - 1}, got one outside")
-    return _gain(channel, chosen)
-
-
-@singledispatch
-def _gain(channel: Channel, chosen: NDArray[np.int64]) -> float:
-    unit = np.zeros(channel.inputs)
-    unit[chosen] = 1.0
-    return _best_report(estimator_for(channel), unit)
-
-
-def moved(channel: Channel, targets: Sequence[int], *, forged: float, share: float) -> float:
-    """Return how far a share of forged reports can move the estimated share of the targets.
-
-    Args:
-        channel: The channel.
-        targets: See `gain`.
-        forged: beta, in 0..1.
-        share: f_T, in 0..1.
-
-    Raises:
-        ParameterError: If an argument is out of range.
-
-    >>> from hubbub import mechanisms
-    >>> round(moved(mechanisms.grr(100, epsilon=1.0), [0], forged=0.05, share=0.0), 2)
-    2.93
-    """
-    for name, value in (("forged", forged), ("share", share)):
-        if not 0.0 <= value <= 1.0:
-            raise ParameterError(f"{name} must be within 0 to 1, got {value!r}")
-    return forged * (gain(channel, targets) - share)
-
-
-@singledispatch
-def _best_report(estimator: object, unit: np.ndarray) -> float:
-    raise ParameterError(f"a gain must be of a known kind of estimator, got {type(estimator).__name__}")
-
-
-@_best_report.register
-def _(estimator: InverseEstimator, unit: np.ndarray) -> float:
+def _best_report(estimator: InverseEstimator, unit: NDArray[np.float64]) -> float:
     weights = estimator.inverse.pull_back(unit)
     if weights is None:
         raise ParameterError("targets must be told apart by the channel, got some that it hides")
     return float(np.max(weights))
-
-
-@_best_report.register
-def _(estimator: TreeEstimator, unit: np.ndarray) -> float:
-    found = -np.inf
-    for level, h in zip(estimator.tree.levels, estimator.tree.coefficients(unit), strict=True):
-        if level.share == 0:
-            continue
-        support = level.support
-        most = np.maximum(h, 0.0).sum() if support.size is None else np.sort(h)[-support.size :].sum()
-        score = (most - float(support.q) * h.sum()) / float(support.p - support.q)
-        mean = float(h @ np.bincount(level.labels)) / len(unit)
-        found = max(found, (float(score) - mean) / float(level.share))
-    return float(found) + float(unit.mean())
-
-
-@_gain.register
-def _(channel: OrbitChannel, chosen: NDArray[np.int64]) -> float:
-    unit = np.zeros(channel.inputs)
-    unit[chosen] = 1.0
-    return _best_of_orbits(channel, unit)
 
 
 def _best_of_orbits(channel: OrbitChannel, unit: NDArray[np.float64]) -> float:

@@ -44,9 +44,6 @@ def test_expectations_are_those_of_the_density(name):
         for w in (0.0, 0.3, 4.0):
             truth = quadrature(lambda u, p=power, w=w: u**p * math.exp(-u * w) * pdf(u), low, high)
             assert law.moment(power, w) == pytest.approx(truth, rel=1e-9)
-    for power in (1, 2):
-        truth = quadrature(lambda u, p=power: u**-p * pdf(u), low, high)
-        assert law.inverse_moment(power) == pytest.approx(truth, rel=1e-8)
 
 
 def test_many_distances_at_once_are_the_single_ones():
@@ -110,13 +107,6 @@ def test_fitted_law_has_the_epsilon_asked_for_and_the_same_shape(name, epsilon):
     assert fitted.epsilon(2.0) == pytest.approx(epsilon, rel=1e-11)
     factor = fitted.moment(1) / law.moment(1)
     assert fitted.moment(2) == pytest.approx(factor**2 * law.moment(2), rel=1e-9)
-
-
-def test_noise_without_a_mean_has_infinite_inverse_moments():
-    for law in (UniformScale(0.0, 1.0), TruncatedGaussian(1.0, 1.0, 0.0), Gamma(0.9, 1.0)):
-        assert law.inverse_moment(1) == law.inverse_moment(2) == math.inf
-    assert math.isfinite(Gamma(1.5, 1.0).inverse_moment(1))
-    assert Gamma(1.5, 1.0).inverse_moment(2) == math.inf
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hubbub.mechanisms.levels.hierarchy import Hierarchy
 from hubbub.mechanisms.tree import TreeChannel, best_shares, cells_of, tree
 from hubbub.testing import seeded
 from hubbub_authoring.design import Objective, Workload, compare
-from hubbub_authoring.design.leverage import gain
+from hubbub_authoring.design.leverage import ends
 
 
 class TestTreeChannel(SetContract):
@@ -355,4 +355,4 @@ def test_gain_of_forged_reports_is_that_of_the_survey_s_own_estimator():
             for members in combinations(range(level.bins), level.support.size):
                 score = sum((h[c] * ((c in members) - other)) for c in range(level.bins)) / (held - other)
                 found = max(found, (score - mean) / float(level.share))
-    assert gain(channel, [2, 3, 4]) == pytest.approx(found + 0.3)
+    assert ends(alone, unit, np.full(10, 0.1))[1] == pytest.approx(found + 0.3)

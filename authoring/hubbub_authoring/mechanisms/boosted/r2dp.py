@@ -32,56 +32,8 @@ METRICS: Final[tuple[Metric, ...]] = get_args(Metric)
 
 _ZOOMS: Final = 40
 _MARKS: Final = 33
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _STEPS: Final = 160
 """Points of an even grid over ln w, for laws with two atoms."""
-
-_PANELS: Final = 1400
-"""Half an e-fold each: from e^-45 to beyond the largest float."""
-
-
-def usefulness(law: ScaleLaw, *, within: float) -> float:
-    """Return Pr(|N| <= within) (r2dp, Corollary 4.1).
-
-    Args:
-        law: The law of the inverse scale.
-        within: gamma >= 0, in the value's units.
-
-    Raises:
-        ParameterError: If within is negative or not finite.
-    """
-    if not 0.0 <= within < math.inf:
-        raise ParameterError(f"within must be a finite number of at least 0, got {within!r}")
-    return 1.0 - law.moment(0, within)
-
-
-def mean_absolute_noise(law: ScaleLaw) -> float:
-    """Return E|N|, inf where it does not exist."""
-    return law.inverse_moment(1)
-
-
-def root_mean_square_noise(law: ScaleLaw) -> float:
-    """Return the square root of E N^2, inf where it does not exist."""
-    return math.sqrt(2.0 * law.inverse_moment(2))
-
-
-def entropy(law: ScaleLaw) -> float:
-    """Return the differential entropy of N in nats, by quadrature in ln x."""
-    rate = law.moment(1)
-    total = math.log(2.0 / rate)
-    for panel in range(_PANELS):
-        t = -45.0 + 0.5 * (panel + (_NODES + 1.0) / 2.0)
-        x = np.exp(t) / rate
-        if not np.isfinite(x).all():
-            break
-        slope = law.tilted(1, x)
-        seen = slope > 0.0  # beyond, everything has underflowed
-        part = np.where(seen, law.tilted(0, x) * law.tilted(2, x) / np.where(seen, slope, 1.0), 0.0) * x
-        step = float(part @ _WEIGHTS) / 4.0
-        total += step
-        if panel > 120 and step <= 1e-16 * abs(total):
-            break
-    return total
 
 
 def best_two_point(
@@ -146,7 +98,7 @@ def _cost(metric: Metric, fast: Floats, slow: Floats, share: Floats, gamma: floa
 
 
 def _two_point_entropy(fast: Floats, slow: Floats, share: Floats) -> Floats:
-    """Return `entropy` of laws with two atoms at once, by the trapezoidal rule in ln w.
+    """Return the entropy of noise of laws with two atoms at once, by the trapezoidal rule in ln w.
 
     With g the density of |N|, it is ln 2 minus the integral of g ln g; in ln w the integrand falls like w
     below, and doubly exponentially above, so that a smooth sum over an even grid converges geometrically.

@@ -39,10 +39,6 @@ class ScaleLaw(ABC):
         """Return E[u^power e^(-u w)] for every w >= 0, shape (n,), and power 0, 1 or 2."""
 
     @abstractmethod
-    def inverse_moment(self, power: int) -> float:
-        """Return E[u^-power] for power 1 or 2; inf where it does not exist."""
-
-    @abstractmethod
     def scaled(self, factor: float) -> Self:
         """Return the law of factor times u."""
 
@@ -116,9 +112,6 @@ class TwoPoint(ScaleLaw):
         fast = self.share * self.fast**power * np.exp(-self.fast * w)
         return np.asarray(fast + (1.0 - self.share) * self.slow**power * np.exp(-self.slow * w))
 
-    def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
-        return self.share / self.fast**power + (1.0 - self.share) / self.slow**power
-
     def scaled(self, factor: float) -> Self:  # noqa: D102 - inherited
         return type(self)(factor * self.fast, factor * self.slow, self.share)
 
@@ -142,11 +135,6 @@ class Gamma(ScaleLaw):
     def tilted(self, power: int, w: Floats) -> Floats:  # noqa: D102 - inherited
         size = math.prod((self.shape + i) * self.scale for i in range(power))
         return np.asarray(size * np.exp(-(self.shape + power) * np.log1p(self.scale * w)))
-
-    def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
-        if self.shape <= power:
-            return math.inf
-        return math.prod(1.0 / (self.scale * (self.shape - i)) for i in range(1, power + 1))
 
     def scaled(self, factor: float) -> Self:  # noqa: D102 - inherited
         return type(self)(self.shape, factor * self.scale)
@@ -184,13 +172,6 @@ class UniformScale(ScaleLaw):
         v = half * (_NODES + 1.0)
         share = np.exp(-v * w[:, None]) * _WEIGHTS * half / (self.high - self.low)
         return share.sum(axis=1), (share * (self.low + v)).sum(axis=1), -self.low * w
-
-    def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
-        if self.low == 0.0:
-            return math.inf
-        if power == 2:
-            return 1.0 / (self.low * self.high)
-        return math.log1p((self.high - self.low) / self.low) / (self.high - self.low)
 
     def scaled(self, factor: float) -> Self:  # noqa: D102 - inherited
         return type(self)(factor * self.low, factor * self.high)
@@ -243,19 +224,6 @@ class TruncatedGaussian(ScaleLaw):
         u = start[:, None] + half * (_NODES + 1.0)
         share = np.exp(top[:, None] - self._exponent(u, w[:, None])) * _WEIGHTS * half
         return share.sum(axis=1), (share * u).sum(axis=1), self._norm - top
-
-    def inverse_moment(self, power: int) -> float:  # noqa: D102 - inherited
-        if self.low == 0.0:
-            return math.inf
-        start, end = (float(edge[0]) for edge in self._window(np.zeros(1)))
-        # In ln u, where 1/u^power is as smooth near a small low end as anywhere.
-        edges = np.linspace(math.log(start), math.log(end), 65)
-
-        def density(t: Floats) -> Floats:
-            u = np.exp(t)
-            return np.asarray(u ** (1 - power) * np.exp(self._norm - self._exponent(u, np.zeros(1))))
-
-        return float(_integral(density, edges[:-1], edges[1:]).sum())
 
     def scaled(self, factor: float) -> Self:  # noqa: D102 - inherited
         return type(self)(factor * self.mean, factor * self.sigma, factor * self.low, factor * self.high)
