@@ -4,4 +4,10 @@ from hubbub_aggregator.export.parquet import (
     can_write_parquet as can_write_parquet,
     write_parquet as write_parquet,
 )
-from hubbub_aggregator.export.tidy import COLUMNS as COLUMNS, VIEWS as VIEWS, tidy_rows as tidy_rows
+from hubbub_aggregator.export.tidy import (
+    ALWAYS as ALWAYS,
+    COLUMNS as COLUMNS,
+    CROWD as CROWD,
+    VIEWS as VIEWS,
+    tidy_rows as tidy_rows,
+)

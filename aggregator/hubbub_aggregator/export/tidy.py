@@ -36,6 +36,8 @@ class TableColumn:
     meaning: str
 
 
+_EVERYBODY: Final = "of everybody who could have been asked"
+_BAND: Final = tuple(f"the {end} end of its band with all of its kind" for end in ("lower", "upper"))
 COLUMNS: Final = (
     TableColumn("survey", "VARCHAR", "the survey's id"),
     TableColumn("version", "INTEGER", "the survey's version"),
@@ -57,27 +59,15 @@ COLUMNS: Final = (
     TableColumn("bias_bound", "DOUBLE", "the most that those who are absent can make of it"),
     TableColumn("poison_margin", "DOUBLE", "forged reports that would move it by its margin of error"),
     TableColumn("epsilon", "DOUBLE", "the certified epsilon of one report"),
-    TableColumn("simultaneous_low", "DOUBLE", "the lower end of its band with all of its kind"),
-    TableColumn("simultaneous_high", "DOUBLE", "the upper end of its band with all of its kind"),
+    TableColumn("simultaneous_low", "DOUBLE", _BAND[0]),
+    TableColumn("simultaneous_high", "DOUBLE", _BAND[1]),
     TableColumn("best_rank", "INTEGER", "the best rank that its band leaves it; 1 is the largest share"),
     TableColumn("worst_rank", "INTEGER", "the worst rank that its band leaves it"),
-    TableColumn("crowd_error", "DOUBLE", "its standard error, of everybody who could have been asked"),
-    TableColumn(
-        "crowd_low", "DOUBLE", "the lower end of its interval, of everybody who could have been asked"
-    ),
-    TableColumn(
-        "crowd_high", "DOUBLE", "the upper end of its interval, of everybody who could have been asked"
-    ),
-    TableColumn(
-        "crowd_simultaneous_low",
-        "DOUBLE",
-        "the lower end of its band with all of its kind, of everybody who could have been asked",
-    ),
-    TableColumn(
-        "crowd_simultaneous_high",
-        "DOUBLE",
-        "the upper end of its band with all of its kind, of everybody who could have been asked",
-    ),
+    TableColumn("crowd_error", "DOUBLE", f"its standard error, {_EVERYBODY}"),
+    TableColumn("crowd_low", "DOUBLE", f"the lower end of its interval, {_EVERYBODY}"),
+    TableColumn("crowd_high", "DOUBLE", f"the upper end of its interval, {_EVERYBODY}"),
+    TableColumn("crowd_simultaneous_low", "DOUBLE", f"{_BAND[0]}, {_EVERYBODY}"),
+    TableColumn("crowd_simultaneous_high", "DOUBLE", f"{_BAND[1]}, {_EVERYBODY}"),
     TableColumn("always_low", "DOUBLE", "while the round is open, a lower end that holds at every look"),
     TableColumn("always_high", "DOUBLE", "while the round is open, an upper end that holds at every look"),
     TableColumn("always_simultaneous_low", "DOUBLE", "the same, with all of its kind at once"),
@@ -85,10 +75,8 @@ COLUMNS: Final = (
 )
 
 
-_MORE = (
-    *("crowd_error", "crowd_low", "crowd_high", "crowd_simultaneous_low", "crowd_simultaneous_high"),
-    *("always_low", "always_high", "always_simultaneous_low", "always_simultaneous_high"),
-)
+CROWD: Final = tuple(column.name for column in COLUMNS if column.name.startswith("crowd_"))
+ALWAYS: Final = tuple(column.name for column in COLUMNS if column.name.startswith("always_"))
 """Columns that have the names of a cell's keys, and are empty where it has none."""
 
 
@@ -153,7 +141,7 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "simultaneous_low": cell.get("simultaneous_low"),
         "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
-        **{name: cell.get(name) for name in _MORE},
+        **{name: cell.get(name) for name in (*CROWD, *ALWAYS)},
     }
 
 

@@ -240,6 +240,11 @@ def test_releases_as_parquet_hold_what_the_csv_holds(tmp_path: Path) -> None:
     assert tables[0] == tables[1]
 
 
+def test_the_description_counts_rounds_as_the_api_does() -> None:
+    first = openapi_document()["components"]["schemas"]["Round"]["properties"]["round"]["minimum"]
+    assert f"Round numbers begin at {first}." in openapi_document()["info"]["description"]
+
+
 def test_every_path_of_the_description_refuses_other_methods_as_a_problem() -> None:
     app = create_app(view_of())
     for path in openapi_document()["paths"]:
