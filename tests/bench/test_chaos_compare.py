@@ -29,7 +29,7 @@ from chaos_world import KEYS, SeenView  # noqa: E402 - as above
 from hubbub.wire.record import SurveyRecord, encode_record  # noqa: E402 - as above
 from hubbub_aggregator.counting.counting import RoundKey  # noqa: E402 - as above
 from hubbub_aggregator.release.round_release import canonical_bytes  # noqa: E402 - as above
-from hubbub_aggregator.runners.embedded import Worker  # noqa: E402 - as above
+from hubbub_aggregator.runners.publisher import Worker  # noqa: E402 - as above
 from hubbub_aggregator.stores.archive import SqliteArchive  # noqa: E402 - as above
 from hubbub_aggregator.stores.sqlite_store import SqliteStore  # noqa: E402 - as above
 from hubbub_topic.sqlite import SqliteLog  # noqa: E402 - as above

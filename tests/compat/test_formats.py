@@ -24,7 +24,7 @@ from hubbub import Survey
 from hubbub.survey import SurveyList, open_signed, public_key, public_text
 from hubbub.survey.forms import FORMS
 from hubbub_aggregator.release import verify
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SURVEY_ROW, SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore

@@ -16,7 +16,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
 from hubbub_aggregator.counting import counting
 from hubbub_aggregator.counting.dedup import IdTable
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView

@@ -21,8 +21,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
-from hubbub_aggregator.runners.embedded import Worker
-from hubbub_aggregator.runners.publisher import Publisher
+from hubbub_aggregator.runners.publisher import Publisher, Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore

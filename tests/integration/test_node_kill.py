@@ -19,7 +19,7 @@ from node_fixture import PARTITIONS, SURVEYS, VERDICTS, World, in_round, wait_un
 from node_load import LIMITS, Crowd, Meddler, Watcher
 
 from hubbub.wire.report import decode_response, encode_upload
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView

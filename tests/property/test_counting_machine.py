@@ -27,7 +27,7 @@ from surveys import LABELS, START_S, VISITS
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView

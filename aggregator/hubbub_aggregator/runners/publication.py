@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import NotRequired, TypedDict, Unpack
 
 from hubbub.estimation import AlertRules
 from hubbub.survey import AnyEstimator, Survey, number_of_round, step_of
@@ -57,6 +58,29 @@ from hubbub_topic import Log
 _LOG = logging.getLogger("hubbub.aggregator")
 
 
+class Publishing(TypedDict):
+    """The options of a process that publishes, whatever it counts.
+
+    Attributes:
+        archive: Where releases go.
+        view: Where readers look.
+        grace_s: How long after a round's lateness its seal waits, seconds; see `sealing`.
+        clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
+            ClockDoubtError nothing is sealed, and the view says why.
+        fleet: What the operator states about the devices asked; None states nothing.
+        alerts: The thresholds of alerts on releases; None for the usual ones.
+        sign: Signs seals; without it they are not signed.
+    """
+
+    archive: Archive
+    view: LiveView
+    grace_s: NotRequired[float]
+    clock: NotRequired[Callable[[], float]]
+    fleet: NotRequired[FleetStatement | None]
+    alerts: NotRequired[AlertRules | None]
+    sign: NotRequired[SignSeal | None]
+
+
 class Publication:
     """The rounds of one log on their way to readers, by the counts of one counter.
 
@@ -64,14 +88,7 @@ class Publication:
         log: The log that is counted; seals are appended to it.
         counter: The source of the counts.
         gates: Where the publication gates of open rounds are kept.
-        archive: Where releases go.
-        view: Where readers look.
-        grace_s: How long after a round's lateness its seal waits, seconds.
-        clock: Seconds since 1970; it decides when rounds are sealed and nothing else. While it raises
-            ClockDoubtError nothing is sealed, and the view says why.
-        fleet: What the operator states about the devices asked; None states nothing.
-        alerts: The thresholds of alerts.
-        sign: Signs seals; without it they are not signed.
+        **publishing: See `Publishing`.
 
     Raises:
         ArchiveError: If the store let go of counts whose release is not in this archive.
@@ -84,19 +101,15 @@ class Publication:
         counter: CountSource,
         *,
         gates: GateStore,
-        archive: Archive,
-        view: LiveView,
-        grace_s: float = DEFAULT_GRACE_S,
-        clock: Callable[[], float] = time.time,
-        fleet: FleetStatement | None = None,
-        alerts: AlertRules | None = None,
-        sign: SignSeal | None = None,
+        **publishing: Unpack[Publishing],
     ) -> None:
         self._log, self._counter, self._gate_store = log, counter, gates
-        self._archive, self._view = archive, view
-        self._grace_s, self._clock = grace_s, clock
-        self._sealer = Sealer(log, self._target_partitions, sign=sign)
-        self._fleet = fleet or FleetStatement()
+        archive, self._view = publishing["archive"], publishing["view"]
+        self._archive = archive
+        self._grace_s = publishing.get("grace_s", DEFAULT_GRACE_S)
+        self._clock = publishing.get("clock", time.time)
+        self._sealer = Sealer(log, self._target_partitions, sign=publishing.get("sign"))
+        self._fleet = publishing.get("fleet") or FleetStatement()
         self._estimators: dict[bytes, AnyEstimator] = {}
         self._gates: dict[RoundKey, PublicationGate] = gates.load_gates()
         # The cuts shown of open rounds, as far as they were looked at.
@@ -105,7 +118,7 @@ class Publication:
         self._released: dict[RoundKey, Document] = {}
         self._counts: dict[RoundKey, bytes] = {}
         self._shuffling = ShufflingStatements()
-        self._judge = ReleaseJudge(alerts or AlertRules())
+        self._judge = ReleaseJudge(publishing.get("alerts") or AlertRules())
         self._alerts: dict[bytes, SurveyAlerts] = {}
         self._so_far: dict[bytes, SoFar] = {}
         # The most reports of any round released, by digest.

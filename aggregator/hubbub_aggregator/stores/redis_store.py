@@ -48,7 +48,7 @@ from hubbub_aggregator.counting.lost_offsets import LostRange
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKey
 from hubbub_aggregator.errors import CorruptStoreError, ForeignStoreError, StoreConflictError, StoreError
 from hubbub_aggregator.release.provisional import PublicationGate
-from hubbub_aggregator.stores import redis_save, redis_scripts, redis_values
+from hubbub_aggregator.stores import redis_scripts, redis_values
 from hubbub_aggregator.stores.redis_connection import as_store_error, clocks, connected, disconnect, policies
 from hubbub_aggregator.stores.redis_gates import RedisGates
 from hubbub_aggregator.stores.store import check
@@ -288,7 +288,7 @@ class RedisStore:
     def _table(self, name: str) -> KeySet | None:
         table, start = self._id_table(), 0
         while blocks := self._redis.lrange(name, start, start + _BLOCKS - 1):
-            keys = np.frombuffer(b"".join(blocks), dtype=redis_save.KEY).astype(np.uint64)
+            keys = np.frombuffer(b"".join(blocks), dtype=redis_values.KEY).astype(np.uint64)
             fresh = table.fresh_keys(keys)
             if fresh.mask is not None or not keys.all():
                 raise ValueError("ids of one round must all differ")
@@ -308,7 +308,7 @@ class RedisStore:
             StoreError: If Redis did not answer, or refused; the change may have been made.
         """
         self._check_partition(partition)
-        keys, words = redis_save.command(change, partial(self._key, partition))
+        keys, words = redis_values.command(change, partial(self._key, partition))
         with as_store_error():
             verdict, found = self._save(keys=keys, args=[self._identity(partition), *words])
         if verdict == b"conflict":

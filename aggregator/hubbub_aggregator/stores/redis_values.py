@@ -1,8 +1,8 @@
-"""The encoding of rounds, tallies and gates in Redis; `redis_store` says which key holds which."""
+"""The encoding of rounds, tallies, gates and saves in Redis; `redis_store` says which key holds which."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.wire import pack, unpack
 from hubbub_aggregator.counting.issuers import IssuerTally
-from hubbub_aggregator.counting.partition import PartitionState, RoundChange, RoundKey, RoundState
+from hubbub_aggregator.counting.partition import Change, PartitionState, RoundChange, RoundKey, RoundState
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.release.provisional import AcceptedCounts, PublicationGate
 
@@ -144,3 +144,55 @@ def _packed(tally: AcceptedCounts) -> list[Any]:
 
 def _tally(n: int, cut: list[tuple[int, int]], counts: bytes) -> AcceptedCounts:
     return AcceptedCounts(dict(cut), np.frombuffer(counts, dtype=_COUNT).astype(np.int64), n)
+
+
+KEY: Final = np.dtype("<u8")
+# Ids in one element of their list.
+_BLOCK_KEYS: Final = 20_000
+_HEAD, _ROUNDS, _SEALS, _SURVEYS, _LOST = range(1, 6)
+
+
+def command(change: Change, name: Callable[..., str]) -> tuple[list[str], list[Any]]:
+    """Return the keys and the arguments of a save, without the identity that comes first.
+
+    Args:
+        change: What to save.
+        name: The name of a key of the partition, from its parts.
+    """
+    keys = [name(part) for part in ("head", "rounds", "seals", "surveys", "lost")]
+    new = change.rounds.values()
+    words: list[Any] = [
+        change.previous,
+        change.offset,
+        sum(each.verdicts.accepted for each in new),
+        sum(each.verdicts.attempts + each.after_seal.attempts for each in new),
+    ]
+
+    def add(verb: str, key: int, *rest: str | bytes | int) -> None:
+        words.extend((len(rest) + 2, verb, key, *rest))
+
+    for tally, number in (("unknown", change.unknown), ("dead", change.dead)):
+        if number:
+            add("HINCRBY", _HEAD, tally, number)
+    for lost in change.lost:
+        add("RPUSH", _LOST, f"{lost.first} {lost.end} {lost.skipped_s}")
+    for digest, survey in change.surveys.items():
+        add("HSET", _SURVEYS, digest, survey.canonical)
+    for key, added in change.rounds.items():
+        parts = key[0].hex(), str(key[1])
+        keys += [name("round", *parts), name("ids", *parts)]
+        numbers, ids = len(keys) - 1, len(keys)
+        field = field_of(key)
+        add("ROUND", numbers, field, ids, "new" if key in change.new else "known")
+        if len(added.counts):
+            add("HSET", _ROUNDS, field, shape_of(added))
+        for step in increments(added):
+            add("BITFIELD", numbers, *step)
+        if len(added.keys):
+            column = added.keys.astype(KEY, copy=False)
+            blocks = (column[at : at + _BLOCK_KEYS] for at in range(0, len(column), _BLOCK_KEYS))
+            add("RPUSH", ids, *(block.tobytes() for block in blocks))
+        if added.sealed_at is not None:
+            add("HSETNX", _SEALS, field, added.sealed_at)
+            add("UNLINK", ids)
+    return keys, words

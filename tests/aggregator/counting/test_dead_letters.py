@@ -23,7 +23,7 @@ from hubbub_aggregator.counting.dead_letters import DeadLetter, KeyedDeadLetters
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.errors import StoreError
 from hubbub_aggregator.runners.assignment import Assignment
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic
 from hubbub_aggregator.web.view import LiveView

@@ -17,7 +17,7 @@ from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import LostError
 from hubbub_aggregator.release.round_release import release
 from hubbub_aggregator.runners.assignment import Assignment
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
 

@@ -20,7 +20,7 @@ from hubbub_aggregator.errors import DivergedError
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.round_release import canonical_bytes
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web import documents
 from hubbub_aggregator.web.view import LiveView

@@ -14,7 +14,7 @@ from surveys import LABELS
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.errors import ClockDoubtError
 from hubbub_aggregator.release.seal_clock import AgreedClock, SteadyClock
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
 from hubbub_collector.boot_clock import boot_s

@@ -16,8 +16,7 @@ from hubbub_aggregator.counting.partition import Change, PartitionState, RoundKe
 from hubbub_aggregator.errors import ArchiveError, LeaseLostError
 from hubbub_aggregator.release.provisional import PublicationGate
 from hubbub_aggregator.runners.assignment import Assignment
-from hubbub_aggregator.runners.embedded import Worker
-from hubbub_aggregator.runners.publisher import Publisher
+from hubbub_aggregator.runners.publisher import Publisher, Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.web.view import LiveView
 

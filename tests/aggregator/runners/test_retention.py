@@ -17,7 +17,7 @@ from surveys import LABELS, VISITS
 from hubbub.survey import Survey
 from hubbub.wire import ReportsRecord, decode_record
 from hubbub_aggregator.counting.partition import RoundKey
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.runners.retention import INTERVAL_S, Retention, name_of, rounds_of
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore

@@ -13,7 +13,7 @@ from surveys import LABELS, VISITS
 
 from hubbub import Survey
 from hubbub_aggregator.release import canonical_bytes
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.cli import main

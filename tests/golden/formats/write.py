@@ -29,7 +29,7 @@ from hubbub.survey import Attribute, SurveyList, public_text
 from hubbub.testing import seeded
 from hubbub.wire import Segment, Voucher
 from hubbub_aggregator.counting import apply_many
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore

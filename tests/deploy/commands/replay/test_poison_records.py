@@ -17,7 +17,7 @@ from hubbub.wire.record import NO_ROUND, ReportsRecord, SealRecord, decode_recor
 from hubbub.wire.report import MAX_ROUND
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.runners.embedded import Worker
+from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_aggregator.web.view import LiveView
