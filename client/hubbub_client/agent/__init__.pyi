@@ -13,4 +13,4 @@ from hubbub_client.agent.policy import (
     MAX_SLOTS as MAX_SLOTS,
     Policy as Policy,
 )
-from hubbub_client.agent.rounds import round_units as round_units, rounds_fit as rounds_fit
+from hubbub_client.agent.enrolments import round_units as round_units, rounds_fit as rounds_fit

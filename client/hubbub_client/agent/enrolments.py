@@ -2,17 +2,18 @@
 
 The decision to join a survey reads public facts, the owner's words and past outputs, never a value, and never
 the slots that a rotating survey draws. The whole schedule of a survey that is joined is reserved in one
-transaction.
+transaction, after a quick test: what is left holds so many times the cost of one round.
 """
 
 from __future__ import annotations
 
 import os
 
+from hubbub.channels import UNITS_PER_NAT
+from hubbub.filter import MAX_BUDGET, BayesianFilter, Query, Regression
 from hubbub.survey import Survey
 from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.policy import Policy, consent, subject_of
-from hubbub_client.agent.rounds import rounds_fit
 from hubbub_client.ledger.stored import StoredEnrolment, StoredRefusal
 from hubbub_client.surveys.rotation import SEED_BYTES
 from hubbub_client.surveys.schedule import (
@@ -26,6 +27,38 @@ from hubbub_client.surveys.schedule import (
     scheduled_answers,
     scheduled_query,
 )
+
+
+def rounds_fit(query: Query, count: int, headroom: float, *, rotation: int = 1) -> bool:
+    """Return whether the filter would reserve `count` queries like `query`, each on a fresh coordinate.
+
+    A score's rounds are left to the filter: it may prove that some answer costs less than its epsilon. Not
+    those of a rotating survey, of which the filter is asked for the drawn ones alone.
+
+    Args:
+        query: One of them.
+        count: How many.
+        headroom: What the filter has left, nats.
+        rotation: The survey's.
+    """
+    if rotation == 1 and isinstance(query.channel, Regression):
+        return True
+    # Whole units below 2^52, which floats hold exactly.
+    return count * round_units(query) <= int(headroom * UNITS_PER_NAT)
+
+
+def round_units(query: Query) -> int:
+    """Return what one round takes of the budget at its worst, units; more than any budget if none holds it.
+
+    Args:
+        query: On a fresh coordinate.
+    """
+    if isinstance(query.channel, Regression):
+        return query.channel.worst + 1
+    alone = BayesianFilter(MAX_BUDGET)
+    if alone.reserve_all([query]) is None:
+        return int(MAX_BUDGET * UNITS_PER_NAT) + 1
+    return int(alone.committed * UNITS_PER_NAT)
 
 
 class Enrolments:

@@ -17,5 +17,5 @@ from hubbub_client.owner_page.descriptions import (
     schedule as schedule,
     symbol as symbol,
 )
-from hubbub_client.owner_page.history import sent_reports as sent_reports
+from hubbub_client.owner_page.account import sent_reports as sent_reports
 from hubbub_client.owner_page.page import OwnerPage as OwnerPage

@@ -18,7 +18,7 @@ from hubbub.channels import UNITS_PER_NAT, BlockDivergence
 from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
 from hubbub_client import Agent, ClientError, Policy
-from hubbub_client.agent.rounds import rounds_fit
+from hubbub_client.agent.enrolments import rounds_fit
 from hubbub_client.surveys.load import survey_load
 from hubbub_client.surveys.schedule import scheduled_answers, scheduled_query
 from hubbub_lab.simulation import device_simulator
