@@ -13,7 +13,7 @@ from hubbub.mechanisms.integers import (
 )
 from hubbub.mechanisms.levels.levels import Levels as Levels, levels as levels
 from hubbub.mechanisms.levels.set_levels import SetLevels as SetLevels
-from hubbub.mechanisms.missing import with_missing as with_missing
+from hubbub.mechanisms.integers import with_missing as with_missing
 from hubbub.mechanisms.orbits.channel import OrbitChannel as OrbitChannel
 from hubbub.mechanisms.orbits.estimator import OrbitEstimator as OrbitEstimator
 from hubbub.mechanisms.orbits.integers import compiled as compiled

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import integers
-from hubbub.mechanisms.integers import integerise
-from hubbub.mechanisms.missing import with_missing
+from hubbub.mechanisms.integers import integerise, with_missing
 
 
 def worst_ratio(weights):
