@@ -9,7 +9,7 @@ from hubbub_topic.kafka.brokers import (
 from hubbub_topic.kafka.dead_letters import KafkaDeadTopic as KafkaDeadTopic
 from hubbub_topic.kafka.growing_log import GrowingLog as GrowingLog, least_start as least_start
 from hubbub_topic.kafka.log import DEFAULT_REBUILD_S as DEFAULT_REBUILD_S, KafkaLog as KafkaLog
-from hubbub_topic.kafka.removal import (
+from hubbub_topic.kafka.topic import (
     delete_topics as delete_topics,
     readers_of as readers_of,
     topics_of as topics_of,
