@@ -12,5 +12,5 @@ from hubbub_results.errors import (
     UnauthorizedError as UnauthorizedError,
     UnreachableError as UnreachableError,
 )
-from hubbub_results.release import RoundResults as RoundResults
+from hubbub_results.connection import RoundResults as RoundResults
 from hubbub_results.tables import Comparison as Comparison, Table as Table

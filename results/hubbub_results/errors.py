@@ -11,6 +11,9 @@ ResultsError
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 from hubbub.errors import AdvisedError
 
 
@@ -42,3 +45,18 @@ class MissingExtraError(ResultsError):
 
 class BadAnswerError(ResultsError):
     """The answer is not one of this API."""
+
+
+def needed(package: str) -> ModuleType:
+    """Return a package of the extra `results`.
+
+    Raises:
+        MissingExtraError: If it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        name = package.partition(".")[0]
+        raise MissingExtraError(
+            f"{name} must be installed for this: pip install 'hubbub[results]'"
+        ) from error

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hubbub_results.extras import needed
+from hubbub_results.errors import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

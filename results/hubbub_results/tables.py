@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from hubbub_results.errors import NotFoundError
-from hubbub_results.extras import needed
+from hubbub_results.errors import NotFoundError, needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
