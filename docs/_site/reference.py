@@ -43,8 +43,7 @@ def write(folder: Path) -> None:
 
 def commands() -> str:
     """Return what every command prints as its help."""
-    from hubbub_deploy.cli import _parser  # noqa: PLC0415
-    from hubbub_deploy.commands.examples import named  # noqa: PLC0415
+    from hubbub_deploy.cli import _parser, named  # noqa: PLC0415
 
     parser = _parser()
     actions = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))

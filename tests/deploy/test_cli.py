@@ -19,8 +19,7 @@ from hubbub import Survey
 from hubbub_client import TokenIssuer
 from hubbub_collector.token_issuer import IssuerSettings
 from hubbub_deploy import cli
-from hubbub_deploy.cli import main
-from hubbub_deploy.commands.examples import EXAMPLES, named
+from hubbub_deploy.cli import EXAMPLES, main, named
 
 
 @pytest.fixture

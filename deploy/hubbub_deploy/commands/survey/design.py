@@ -36,10 +36,10 @@ from hubbub_authoring.design import (
     within_gain,
 )
 from hubbub_authoring.files import survey_of, survey_text
-from hubbub_deploy.commands.survey import floors, over_time, risks
+from hubbub_deploy.commands.survey import floors, risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
-from hubbub_deploy.commands.survey.plan import PlanTable
+from hubbub_deploy.commands.survey.plan import PlanTable, show_ways
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import comparing, create, refuse_unwritable, said_of_auto
 
@@ -468,7 +468,7 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
 def _run_plan(design: SurveyDesign, settings: DesignSettings) -> int:
     """Print the accuracy over epsilon and devices, and draw it where asked; or that over time."""
     if settings.over is not None and settings.budget is not None:
-        over_time.show(
+        show_ways(
             design.survey,
             design.workload,
             design.objective,
