@@ -70,7 +70,10 @@ RUNS = {
     "coverage-large": Run("bench/interval_coverage.py --values 1000", "of 1,000 values", markdown=True),
     "coverage-numbers": Run("bench/interval_coverage.py", "of numbers, and K = 1,000", markdown=True),
     "coverage-file": Run("bench/file_coverage.py", "intervals that hold for a file", "CSV SURVEY [RUNS]"),
-    "crowd-coverage": Run("bench/crowd_coverage.py", "how often intervals hold a crowd", markdown=True),
+    "crowd-coverage": Run(
+        "bench/crowd_coverage.py --part panel --part labels --part tables --part scores",
+        "how often intervals hold a crowd", markdown=True),
+    "crowd-numbers": Run("bench/crowd_coverage.py --part numbers", "the same of numbers", markdown=True),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
     "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "drills": Run("bench/drills.py", "backup, keys, disks, brokers and tokens of a cluster", markdown=True),
