@@ -234,15 +234,16 @@ def covered(setting: Setting, rounds: int) -> np.ndarray:
     return np.asarray(hits)
 
 
-def told(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Return which values "most" is about, those apart from 0 and 1 and those near, shape (K,) each."""
-    n, shares = setting.devices, setting.shares
+def most(setting: Setting, hits: np.ndarray) -> list[int | None]:
+    """Return the most hits of values apart from 0 and 1, and of those near; None where there are none."""
     if not setting.exact:
-        return np.zeros((2, len(shares)), dtype=bool)
+        return [None, None]
+    n, shares = setting.devices, setting.shares
     expected = setting.estimator.expected_estimate(shares, n).of_crowd(asked=setting.asked)
     enough = n * shares * (1.0 - shares) >= ENOUGH
     near = np.minimum(shares, 1.0 - shares) < APART * expected.printed_errors[0]
-    return enough & ~near, enough & near
+    found = (hits[: len(shares)][enough & which] for which in (~near, near))
+    return [int(some.max()) if len(some) else None for some in found]
 
 
 def main() -> int:
@@ -259,14 +260,9 @@ def main() -> int:
             crowd, devices = covered(setting, rounds)
             chance = FALSE_ALARM / 10_000
             broken = broken or crowd.min() < binom.ppf(chance, rounds, LEAST)
-            apart, near = (crowd[: len(which)][which] for which in told(setting))
-            broken = broken or bool((apart > binom.isf(chance, rounds, MOST)).any())
-            shown = [
-                crowd.min(),
-                crowd.mean(),
-                *(each.max() if len(each) else None for each in (apart, near)),
-            ]
-            shown += [devices.min(), devices.mean()]
+            apart, near = most(setting, crowd)
+            broken = broken or (apart is not None and apart > binom.isf(chance, rounds, MOST))
+            shown = [crowd.min(), crowd.mean(), apart, near, devices.min(), devices.mean()]
             words = ["" if each is None else f"{each / rounds:.4f}" for each in shown]
             print(f"| {setting.name} | {rounds:,} | {' | '.join(words)} |", flush=True)
     return int(broken)
