@@ -298,6 +298,32 @@ class SurveyResults:
         rows = [row for label in labels for row in found.where(label=label)]
         return Table(rows, found.title)
 
+    def so_far(self, *, kind: Literal["value", "category", "mean"] = "value") -> Table:
+        """Return the estimates of all reports so far, after each of the newest releases.
+
+        A row has round, devices, kind, label, estimate, and always_low and always_high, which hold at every
+        look. Memoised answers have none.
+
+        Args:
+            kind: Values, categories, or the mean.
+
+        Raises:
+            NotFoundError: If there is none of the kind.
+        """
+        found = self._transport.get("surveys", self.digest, "history")["so_far"]
+        cells = {"value": found["values"], "category": found["categories"], "mean": [found["mean"]]}
+        names = "estimate", "always_low", "always_high"
+        rows = [
+            {"round": number, "devices": devices, "kind": kind, "label": cell.get("label")}
+            | dict(zip(names, ends, strict=True))
+            for cell in cells[kind]
+            if cell is not None
+            for number, devices, *ends in zip(
+                *(found["rounds"], found["devices"], cell["estimate"], cell["low"], cell["high"]), strict=True
+            )
+        ]
+        return Table(rows, f"{self.title}: all rounds so far").where(kind=kind)
+
     def alerts(self) -> list[dict[str, Any]]:
         """Return the alerts of the newest releases, a row each, the oldest first; see docs/poisoning.md.
 

@@ -26,10 +26,10 @@ MOST_LINES = {
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_240,
-    "aggregator": 15_870,
-    "results": 990,
+    "aggregator": 15_900,
+    "results": 1_020,
     "deploy": 10_070,
-    "bench": 16_940,
+    "bench": 17_130,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

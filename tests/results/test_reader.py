@@ -101,6 +101,25 @@ def test_all_pages_are_read_and_a_release_is_a_tidy_frame() -> None:
         assert history.groupby("label")["round"].apply(list).to_dict() == {"0": [1, 2, 3], "2": [1, 2, 3]}
 
 
+def test_all_rounds_so_far_are_a_table_with_bands_that_hold_at_every_look() -> None:
+    line = {"estimate": [0.4, 0.5], "low": [0.1, 0.3], "high": [0.7, None]}
+    so_far = {"rounds": [2, 3], "devices": [200, 300], "values": [{"label": "a", **line}]}
+    so_far |= {"categories": [], "mean": line}
+    with served(ShownView(snapshot_of(survey_of("visits", released(0)) | {"so_far": so_far}))) as (url, _):
+        survey = connect(url).survey("visits")
+        table, means = survey.so_far(), survey.so_far(kind="mean")
+        with pytest.raises(NotFoundError, match="none with kind 'category'"):
+            survey.so_far(kind="category")
+    assert list(table) == [
+        {"round": 2, "devices": 200, "kind": "value", "label": "a", "estimate": 0.4}
+        | {"always_low": 0.1, "always_high": 0.7},
+        {"round": 3, "devices": 300, "kind": "value", "label": "a", "estimate": 0.5}
+        | {"always_low": 0.3, "always_high": None},
+    ]
+    assert [row["label"] for row in means] == [None, None]
+    assert means.frame()["always_high"].isna().tolist() == [False, True]
+
+
 def test_a_notebook_shows_the_estimates_of_a_round_and_no_markup_of_the_servers() -> None:
     view = ShownView(snapshot_of(survey_of("visits", released(0), title="<b>Visits & more</b>")))
     with served(view) as (url, _):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hubbub_aggregator.export import csv_pieces
 from hubbub_aggregator.release import IncomparableError, change, history
-from hubbub_aggregator.web.documents import RenderedSnapshot, to_json
+from hubbub_aggregator.web.documents import RenderedSnapshot, file_name, to_json
 from hubbub_aggregator.web.parameters import (
     Endpoint,
     Found,
@@ -23,11 +25,15 @@ from hubbub_aggregator.web.parameters import (
     read_share,
     refuse_others,
 )
-from hubbub_aggregator.web.responses import problem, rendered
+from hubbub_aggregator.web.responses import CSV, problem, rendered
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
 
 _CELLS: Final = {"value": "values", "category": "categories", "mean": "mean"}
 """Kinds of cells, and where a round has them."""
+
+_ENDS: Final = ("estimate", "low", "high")
+_SO_FAR: Final = ("round", "devices", "kind", "label", "estimate", "always_low", "always_high")
+"""Columns of the table of all rounds so far."""
 
 
 class ComparisonApi:
@@ -45,6 +51,7 @@ class ComparisonApi:
         paths: dict[str, Endpoint] = {
             "/surveys/{survey}/change": self.change,
             "/surveys/{survey}/history": self.history,
+            "/surveys/{survey}/so_far.csv": self.so_far,
             "/surveys/{survey}/alerts": self.alerts,
         }
         return [Route("/api/v1" + path, answering(endpoint)) for path, endpoint in paths.items()]
@@ -105,6 +112,24 @@ class ComparisonApi:
             lambda: to_json(history(rounds, kind=answers, only=only, step=step) | {"so_far": so_far}),
         )
 
+    async def so_far(self, request: Request) -> Response:
+        """Answer with the estimates of all rounds so far, after each of the newest, as a table."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest = digest_of(request, edition)
+        found = edition.so_far[digest]
+        name = edition.digests[digest]
+        extra = {"content-disposition": f'attachment; filename="{file_name({"survey": name})}-so-far.csv"'}
+        key = ("v1 so_far", digest)
+        return await rendered(
+            request,
+            edition,
+            key,
+            lambda: b"".join(csv_pieces(_lines(found), columns=_SO_FAR)),
+            CSV,
+            extra=extra,
+        )
+
     async def alerts(self, request: Request) -> Response:
         """Answer with what is found in the newest releases: jumps, impossible estimates, small margins."""
         refuse_others(request)
@@ -112,6 +137,16 @@ class ComparisonApi:
         digest = digest_of(request, edition)
         found = {"survey": name_of(edition, digest), **edition.alerts[digest]}
         return await rendered(request, edition, ("v1 alerts", digest), lambda: to_json(found))
+
+
+def _lines(so_far: Found) -> Iterator[Found]:
+    """Yield a row per cell and round of what `SoFar` gives."""
+    for kind, name in _CELLS.items():
+        cells = so_far[name] if name != "mean" else [so_far["mean"]] * (so_far["mean"] is not None)
+        for cell in cells:
+            ends = zip(so_far["rounds"], so_far["devices"], *(cell[end] for end in _ENDS), strict=True)
+            for number, devices, *numbers in ends:
+                yield dict(zip(_SO_FAR, (number, devices, kind, cell.get("label"), *numbers), strict=True))
 
 
 def _compared(request: Request, edition: RenderedSnapshot, name: str, digest: str, stage: str) -> Found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -128,6 +130,15 @@ def test_the_api_has_both_and_tables_the_bands_of_open_rounds() -> None:
     assert one["so_far"]["categories"] == []
     assert "so_far" not in get(app, "/api/surveys").json["surveys"][0]
     assert "so_far" not in get(app, "/api/live").json["surveys"][0]
+    lines = list(csv.DictReader(io.StringIO(get(app, "/api/v1/surveys/visits/so_far.csv").body.decode())))
+    assert [line["label"] for line in lines if line["round"] == "2" and line["kind"] == "value"] == [
+        each["label"] for each in so_far["values"]
+    ]
+    second = next(line for line in lines if (line["round"], line["label"]) == ("2", label))
+    assert (second["devices"], second["kind"]) == (str(so_far["devices"][1]), "value")
+    for name, key in (("estimate", "estimate"), ("always_low", "low"), ("always_high", "high")):
+        assert float(second[name]) == so_far["values"][1][key][1]
+    assert len(lines) == 2 * (len(so_far["values"]) + len(so_far["categories"]))
     names = [column.name for column in COLUMNS if column.name.startswith("always_")]
     made = with_bands(document(0), HEALTH, noise_of(HEALTH))
     rows = [row for row in tidy_rows([made]) if row["view"] == "raw"]

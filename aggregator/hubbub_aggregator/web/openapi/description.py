@@ -67,6 +67,11 @@ def _operations() -> dict[str, tuple[str, str, str | _Body]]:
             "Change",
         ),
         one + "/history": ("history", "Every cell over the releases, or one of them.", "History"),
+        one + "/so_far.csv": (
+            "so_far_csv",
+            "All rounds so far, with ends that always hold.",
+            ("text/csv", _TEXT),
+        ),
         one + "/alerts": ("alerts", "The alerts of the newest releases.", "Alerts"),
         one + "/rounds": ("rounds", "A page of a survey's rounds, the oldest first.", "Rounds"),
         round_: ("round", "One round: its release, or provisional estimates.", "Round"),
