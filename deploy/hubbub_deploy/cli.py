@@ -31,6 +31,7 @@ from hubbub_deploy.commands import (
     export,
     issuer,
     node,
+    programme,
     replay,
     simulate,
     skip_lost,
@@ -58,6 +59,7 @@ EXAMPLES = {
     "survey sign": "hubbub survey sign visits.toml --key lists.pem --out list.json",
     "survey design": "hubbub survey design visits.toml --plot design.png",
     "survey compile": "hubbub survey compile visits.toml --out visits.bin",
+    "programme": "hubbub programme surveys --devices 100000 --want visits=1pt",
     "agent": "hubbub agent page --ledger ledger.db",
     "agent answer": "hubbub agent answer --ledger ledger.db --collector http://127.0.0.1:8780"
     " --budget 4 --set visits=3 --join visits",
@@ -111,7 +113,7 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # Headings of help, each with its commands, in the order of what people do first.
 HEADINGS = {
     "try": (demo, replay, evaluate, simulate, audit, verify),
-    "ask": (survey, agent),
+    "ask": (survey, programme, agent),
     "one machine": (node, export, delete, dead_letters, config),
     "a cluster": (topic, collector, aggregator, dashboard, issuer, add_partitions, skip_lost),
 }

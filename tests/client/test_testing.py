@@ -128,3 +128,17 @@ def test_a_rehearsal_in_turns_goes_through_cycles() -> None:
     shown = rehearse(turns, {"mood": "a"}, budget=6.0, rounds=3)
     assert [report.round // 5 for report in shown.sent] == [0, 1, 2]
     assert "one of every 5 days, drawn on this device" in shown.page
+
+
+def test_the_owner_sees_what_any_seven_days_tell() -> None:
+    """Ten days of epsilon 0.5, three of them answered: seven days count, realised or at their worst."""
+    text = TEXT.replace("rounds = 4", "rounds = 10")
+    survey = Survey.parse(text)
+    shown = rehearse(survey, {"hours": "some"}, budget=6.0, rounds=3)
+    assert shown.account.window == pytest.approx(7 * survey.channel.epsilon)
+    assert 'id="window"' in shown.page and "In any 7 days" in shown.page
+    weekly = Survey.parse(text.replace('round = "1d"', 'round = "7d"'))
+    assert rehearse(weekly, budget=6.0, rounds=2).account.window == pytest.approx(weekly.channel.epsilon)
+    fixed = Survey.parse(text.replace('kind = "evolving"', 'kind = "static"'))
+    shown = rehearse(fixed, {"hours": "some"}, rounds=3)
+    assert shown.account.window == 0.0 and 'id="window"' not in shown.page

@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 25_560,
-    "authoring": 8_220,
+    "core": 25_550,
+    "authoring": 8_280,
     "lab": 8_280,
-    "client": 6_730,
+    "client": 7_330,
     "client/web": 3_540,
     "collector": 3_980,
-    "topic": 2_240,
-    "aggregator": 15_900,
-    "results": 1_020,
-    "deploy": 10_070,
-    "bench": 17_130,
+    "topic": 2_230,
+    "aggregator": 15_710,
+    "results": 1_010,
+    "deploy": 10_360,
+    "bench": 17_090,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

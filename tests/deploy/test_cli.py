@@ -202,7 +202,7 @@ def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
 
 NAMES = {
     "try": ["demo", "replay", "evaluate", "simulate", "audit", "verify"],
-    "ask": ["survey", "agent"],
+    "ask": ["survey", "programme", "agent"],
     "one machine": ["node", "export", "delete", "dead-letters", "config"],
     "a cluster": ["topic", "collector", "aggregator", "dashboard", "issuer", "add-partitions", "skip-lost"],
 }

@@ -31,8 +31,18 @@ from hubbub_authoring.design.expected_error import (
 )
 from hubbub_authoring.design.guess import Guess as Guess, best_guess as best_guess
 from hubbub_authoring.design.leverage import FORGED as FORGED
-from hubbub_authoring.design.lifetime import LifetimePlan as LifetimePlan, Spending as Spending
+from hubbub_authoring.design.lifetime import (
+    LifetimePlan as LifetimePlan,
+    Spending as Spending,
+    spread as spread,
+)
 from hubbub_authoring.design.plan import AccuracyPlan as AccuracyPlan, MOST_EPSILON as MOST_EPSILON
+from hubbub_authoring.design.programme import (
+    PlannedSurvey as PlannedSurvey,
+    WantedSurvey as WantedSurvey,
+    planned as planned,
+    widened as widened,
+)
 from hubbub_authoring.mechanisms.workload import (
     OBJECTIVES as OBJECTIVES,
     Objective as Objective,

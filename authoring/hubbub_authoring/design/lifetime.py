@@ -12,6 +12,7 @@ is asked differs, too. k = T is the budget cut into T parts, k = 1 a panel in wh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,9 @@ SHOWN: Final = (1, 2, 3, 4, 6, 8, 12)
 
 STEP: Final = 0.1
 """The fineness of the best epsilon of an answer: its cost is flat there."""
+
+_EDGE: Final = 1e-9
+"""Steps that a quotient of floats may be beside a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,7 @@ class LifetimePlan:
     """
 
     def __init__(self, workload: Workload, *, rounds: int, budget: float, devices: int) -> None:
-        quantity = workload.objective.quantity
-        if quantity not in ("value", "category", "both", "mean"):
-            raise ParameterError(f"objective must be value, category, both or mean over time, got {quantity}")
-        self._plan, self._spread = AccuracyPlan(workload), spread(workload)
+        self._spread, self._plan = spread(workload), AccuracyPlan(workload)
         self._rounds, self._budget, self._devices = rounds, budget, devices
 
     def of(self, rotation: int) -> Spending:
@@ -91,31 +92,54 @@ class LifetimePlan:
         That of the least e (V(e) + s): a life of many rounds has room for E/e answers. Beyond it another
         answer says more than a larger epsilon; below it one answer alone is best.
         """
+        return cheapest_epsilon(lambda epsilon: self._plan.best(epsilon, 1).cost, self._spread)
 
-        def cost(step: int) -> float:
-            epsilon = round(step * STEP, 1)
-            return epsilon * (self._plan.best(epsilon, 1).cost + self._spread)
 
-        low, high = 1, round(MOST_EPSILON / STEP)
-        while high - low > 1:  # one minimum: V falls and bends upward
-            middle = (low + high) // 2
-            low, high = (low, middle) if cost(middle) <= cost(middle + 1) else (middle + 1, high)
-        return round(min((low, high), key=cost) * STEP, 1)
+def cheapest_epsilon(
+    noise: Callable[[float], float], spread: float, *, least: float = STEP, most: float = MOST_EPSILON
+) -> float:
+    """Return the epsilon e, in steps of STEP or the most, at which e (V(e) + s) is least.
+
+    It has one minimum: V falls and bends upward.
+
+    Args:
+        noise: V, n times the variance of the noise, by epsilon.
+        spread: s.
+        least: The least epsilon, a whole number of steps or the most.
+        most: The most.
+    """
+
+    def at(step: int) -> float:
+        return min(round(step * STEP, 1), most)
+
+    low, high = math.ceil(least / STEP - _EDGE), math.ceil(most / STEP - _EDGE)
+    while low < high:
+        middle = (low + high) // 2
+        here, next_one = (at(step) * (noise(at(step)) + spread) for step in (middle, middle + 1))
+        low, high = (low, middle) if here <= next_one else (middle + 1, high)
+    return at(low)
 
 
 def spread(workload: Workload) -> float:
-    """Return s, what the objective's variance is for the choice of one person, none of the noise."""
+    """Return s, what the objective's variance is for the choice of one person, none of the noise.
+
+    Raises:
+        ParameterError: If the objective is not one whose error is that of shares or of a mean.
+    """
     prior, objective = workload.prior, workload.objective
+    quantity = objective.quantity
+    if quantity not in ("value", "category", "both", "mean"):
+        raise ParameterError(f"objective must be value, category, both or mean over time, got {quantity}")
     shares = np.bincount(workload.category_of, weights=prior)
     value, category = (float(np.mean(f[:-1] * (1.0 - f[:-1]))) for f in (prior, shares))
-    if objective.quantity == "mean":
+    if quantity == "mean":
         assert workload.points is not None  # noqa: S101 - a workload of a mean has points
         present = prior[:-1] / prior[:-1].sum()
         mean = float(present @ workload.points[:-1])
         return float(present @ (workload.points[:-1] - mean) ** 2) / float(prior[:-1].sum())
-    if objective.quantity == "both":
+    if quantity == "both":
         weight, many = objective.category_weight, (1.0, 1.0)
         if objective.of == "totals":
             many = (workload.inputs - 1.0, len(workload.sizes) - 1.0)
         return (1.0 - weight) * many[0] * value + weight * many[1] * category
-    return value if objective.quantity == "value" else category
+    return value if quantity == "value" else category

@@ -6,4 +6,9 @@ from hubbub_authoring.files.template import (
     drafted as drafted,
 )
 from hubbub_authoring.files.text import survey_of as survey_of, survey_text as survey_text
-from hubbub_authoring.files.toml import decode as decode, parse as parse, read as read
+from hubbub_authoring.files.toml import (
+    PlannedTerms as PlannedTerms,
+    decode as decode,
+    parse as parse,
+    read as read,
+)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hubbub.errors import ParameterError
 from hubbub.small_file import read_small, unreadable
 from hubbub.survey import MAX_FILE_BYTES, Survey
-from hubbub_authoring.files.toml import parse, read
+from hubbub_authoring.files.toml import PlannedTerms, parse, read
 
 if TYPE_CHECKING:
     from hubbub_authoring.design import Comparison
@@ -34,15 +34,16 @@ def survey_text(path: Path) -> str:
     return text
 
 
-def survey_of(text: str, file: str, *, compare: Comparison) -> Survey:
+def survey_of(text: str, file: str, *, compare: Comparison, planned: PlannedTerms | None = None) -> Survey:
     """Return the survey of TOML text, as `Survey.parse` does; "auto" compares mechanisms as it is told.
 
     Args:
         text: TOML.
         file: What errors call it.
         compare: How "auto" compares mechanisms, such as a `Study`.
+        planned: Terms in place of the file's; None: as it says.
 
     Raises:
         SurveyError: If the text is no valid survey.
     """
-    return Survey(**parse(text, file, compare=compare), file=file)
+    return Survey(**parse(text, file, compare=compare, planned=planned), file=file)

@@ -160,6 +160,21 @@ def read(path: str | Path) -> str:
         ) from None
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedTerms:
+    """The terms that a plan gives a survey.
+
+    Attributes:
+        epsilon: Of an answer, nats.
+        rotation: Rounds of a cycle; 1 for an answer in every round.
+        devices: How many take part.
+    """
+
+    epsilon: float
+    rotation: int
+    devices: int
+
+
 class Declared(Parts):
     """The parts of a survey that a file declares, and what "auto" chose in it."""
 
@@ -201,18 +216,27 @@ def _inside(value: object) -> Collection[object]:
     return value if isinstance(value, list) else ()
 
 
-def parse(text: str, file: str, *, compare: Comparison | None = None) -> Declared:
+def parse(
+    text: str, file: str, *, compare: Comparison | None = None, planned: PlannedTerms | None = None
+) -> Declared:
     """Return the parts of the survey that TOML text declares, its channel compiled.
 
     Args:
         text: TOML.
         file: What errors call it.
         compare: How "auto" compares mechanisms; None for the usual way.
+        planned: Terms in place of the file's; None: as it says.
 
     Raises:
         SurveyError: If anything in it breaks a rule.
     """
     document = decode(text, file)
+    if planned is not None:
+        schedule_keys = document.get("schedule")
+        if isinstance(schedule_keys, dict):
+            schedule_keys.pop("rotation", None)
+            schedule_keys |= {"rotation": planned.rotation} if planned.rotation > 1 else {}
+        document |= {"epsilon": planned.epsilon, "planned_devices": planned.devices}
     rules = Rules(file)
     top = TomlTable(rules, "", document, _TOP)
     if "schedule" in top:

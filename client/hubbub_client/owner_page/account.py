@@ -19,7 +19,8 @@ from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import SpentBudget, StoredAnswer, StoredRefusal
 from hubbub_client.ledger.transcript import TranscriptEntry
-from hubbub_client.surveys.schedule import Refusal, scheduled_answer_of, scheduled_query
+from hubbub_client.surveys.schedule import MEMOISED, Refusal, scheduled_answer_of, scheduled_query
+from hubbub_client.surveys.window import window_loss
 from hubbub_client.upload.outcomes import SentReport
 
 State: TypeAlias = Literal["active", "left", "cancelled"]
@@ -92,6 +93,8 @@ class Account:
         reserved: Set aside for rounds to come, at its worst, and forfeited for rounds that went by.
         left: The rest of the budget, into which a new survey must fit.
         forgotten: How much of `loss` was before the last `forget`.
+        window: The most that all answers since then tell about what changed within some 7 days, nats; what
+            is not sent counts at its worst. See `window_loss`.
         parts: The parts of the record; their losses add up to `loss` less `forgotten`.
         surveys: Every survey, in the order of enrolment.
         refusals: What was refused, the newest first.
@@ -104,6 +107,7 @@ class Account:
     reserved: float
     left: float
     forgotten: float
+    window: float
     parts: tuple[Part, ...]
     surveys: tuple[Asked, ...]
     refusals: tuple[Refused, ...]
@@ -152,6 +156,16 @@ def account_of(
     forgotten = closed.loss / UNITS_PER_NAT
     loss = forgotten + sum(part.loss for part in parts)
     committed = closed.committed / UNITS_PER_NAT + _worst(rows, surveys, shown)
+    realised = {(report.digest, report.round): report.loss for report in sent}
+    void = {_key(row) for row in rows if row.kind == "cancel"}
+    window = window_loss(
+        (
+            surveys[row.digest].round_start_s(row.slot),
+            realised.get((row.digest, row.slot), surveys[row.digest].channel.epsilon),
+        )
+        for row in rows
+        if row.kind == "reserve" and row.slot != MEMOISED and _key(row) not in void
+    )
     asked = []
     for digest, survey in surveys.items():
         own_reports = tuple(report for report in sent if report.digest == digest)
@@ -164,6 +178,7 @@ def account_of(
         reserved=max(0.0, committed - loss),
         left=max(0.0, budget - committed),
         forgotten=forgotten,
+        window=window,
         parts=parts,
         surveys=tuple(asked),
         refusals=tuple(

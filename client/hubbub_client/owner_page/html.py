@@ -90,7 +90,18 @@ def _learned(account: Account) -> str:
 <div><dt class="reserved">reserved for what you joined</dt><dd id="reserved">{account.reserved:.3f}</dd></div>
 <div><dt class="left">left</dt><dd id="left">{_down(account.left)}</dd></div>
 <div><dt>budget for life</dt><dd>{account.budget:g}</dd></div></dl>
-{table}{unit}{waiting}</section>"""
+{_window(account)}{table}{unit}{waiting}</section>"""
+
+
+def _window(account: Account) -> str:
+    if account.window <= 0:
+        return ""
+    since = ", since you had it forgotten" if account.forgotten > 0 else ""
+    return (
+        f'<p id="window">In any 7 days{since}: about what changed within them alone, all answers together, '
+        f"those to come included, change odds by a factor of at most {descriptions.factor(account.window)} "
+        f"(loss {_up(account.window)}). What stays the same about you is not in this number.</p>"
+    )
 
 
 def _bar(account: Account) -> str:

@@ -34,3 +34,4 @@ from hubbub_client.surveys.survey_lists import (
     pinned as pinned,
     unverified as unverified,
 )
+from hubbub_client.surveys.window import window_loss as window_loss, window_of as window_of

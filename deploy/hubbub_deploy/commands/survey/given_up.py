@@ -11,7 +11,7 @@ from hubbub import Survey
 from hubbub.estimation import MAX_CURVE, curve_cohort
 from hubbub_authoring.design import Errors
 from hubbub_client import owner_page
-from hubbub_client.surveys import most_answers
+from hubbub_client.surveys import most_answers, window_of
 
 _HALF: Final = 1.96
 
@@ -60,7 +60,8 @@ def given_up(survey: Survey) -> str:
         rounds = f"its {times} of {survey.rounds} rounds, one in every {survey.rotation},"
     return (
         f"{said}, {rounds} together by at most {factor(one * times)}: only a device that has "
-        f"{one * times:.4g} of its budget left takes part."
+        f"{one * times:.4g} of its budget left takes part. In any 7 days: by at most "
+        f"{factor(window_of(survey))}, between values that differ only in what changed then."
     )
 
 
