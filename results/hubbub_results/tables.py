@@ -84,7 +84,7 @@ _NUMBERS: Final = (
     *("simultaneous_low", "simultaneous_high", "before", "after", "change", "epsilon"),
     *("best_rank", "worst_rank", "crowd_error", "crowd_low", "crowd_high"),
     *("crowd_simultaneous_low", "crowd_simultaneous_high", "always_low", "always_high"),
-    *("always_simultaneous_low", "always_simultaneous_high"),
+    *("always_simultaneous_low", "always_simultaneous_high", "tree_level"),
 )
 
 
@@ -118,13 +118,14 @@ class Table:
         view: View | None = None,
         label: str | None = None,
         round: int | None = None,  # noqa: A002 - the column's name
+        tree_level: int | None = None,
     ) -> Table:
-        """Return the rows of a kind, view, label and round, each where it is given.
+        """Return the rows of a kind, view, label, round and level of a tree, each where it is given.
 
         Raises:
             NotFoundError: If there is none.
         """
-        given = {"kind": kind, "view": view, "label": label, "round": round}
+        given = {"kind": kind, "view": view, "label": label, "round": round, "tree_level": tree_level}
         wanted = {name: value for name, value in given.items() if value is not None}
         rows = [row for row in self.rows if all(row[name] == value for name, value in wanted.items())]
         if not rows:

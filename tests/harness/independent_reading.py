@@ -291,6 +291,15 @@ def _set_levels(channel: dict[str, Any], symbol: bytes) -> FLOATS:
     return channel["shares"][level] / 2**32 * law[of[level]]
 
 
+def _nested(channel: dict[str, Any], symbol: bytes) -> FLOATS:
+    of = groups(channel, len(channel["shares"]))
+    level = symbol[0]
+    assert len(symbol) == 1 + -(-channel["inputs"] // 8)
+    held = _bits(symbol[1:], int(of[level][-1]) + 1)
+    law = _subset_of(held, channel["subset"][level], channel["held"][level])
+    return channel["shares"][level] / 2**32 * law[of[level]]
+
+
 def _ranges(channel: dict[str, Any]) -> list[FLOATS]:
     """The node of every input on each level, missing the last of all."""
     points = channel["inputs"] - 1
@@ -380,6 +389,7 @@ _KINDS = {
     "subset": _subset,
     "unary": _unary,
     "set_levels": _set_levels,
+    "nested_levels": _nested,
     "tree": _tree,
     "tree_node": _tree_node,
 }

@@ -132,7 +132,29 @@ def tree_bits(channel, symbol) -> list[int]:
     return bits
 
 
+def picked_law(channel, x) -> Law:
+    """Of the definition: a level by its share, and subset selection over its cells alone."""
+    law = {}
+    for level, (share, labels) in enumerate(zip(channel.shares, channel.hierarchy.labels, strict=True)):
+        oracle, many = channel.oracles[level], len(set(labels.tolist()))
+        for members, probability in subset_members(many, oracle.size, oracle.p_draws, labels[x]):
+            symbol = bytes([level]) + packed(many, members)
+            law[symbol.ljust(channel.width, b"\0")] = Fraction(share, 2**32) * probability
+    return law
+
+
+def picked_bits(channel, symbol) -> list[int]:
+    """The counts that a symbol adds to: one per level, then one per cell of every level."""
+    bits = [int(level == symbol[0]) for level in range(len(channel.shares))]
+    for level, many in enumerate(channel.hierarchy.bins):
+        own = int.from_bytes(symbol[1:], "little") if level == symbol[0] else 0
+        bits += [own >> cell & 1 for cell in range(many)]
+    return bits
+
+
 def bits_of(channel, symbol) -> list[int]:
+    if channel.kind == "nested_levels":
+        return picked_bits(channel, symbol)
     if channel.kind == "tree":
         return tree_bits(channel, symbol)
     array = np.frombuffer(symbol, dtype=np.uint8)

@@ -49,7 +49,7 @@ COLUMNS: Final = (
     TableColumn("devices", "BIGINT", "reports behind the estimates"),
     TableColumn("kind", "VARCHAR", "value, category, mean, cumulative or quantile"),
     TableColumn("label", "VARCHAR", "the value's or category's name; of a curve the point or the share"),
-    TableColumn("category", "VARCHAR", "the category of a value"),
+    TableColumn("category", "VARCHAR", "the category of a value; in a tree of labels, of a category"),
     TableColumn("view", "VARCHAR", "raw, consistent or empirical_bayes"),
     TableColumn("estimate", "DOUBLE", "a fraction of 1; a mean in the attribute's unit"),
     TableColumn("standard_error", "DOUBLE", "the standard error of a raw estimate"),
@@ -72,6 +72,7 @@ COLUMNS: Final = (
     TableColumn("always_high", "DOUBLE", "while the round is open, an upper end that holds at every look"),
     TableColumn("always_simultaneous_low", "DOUBLE", "the same, with all of its kind at once"),
     TableColumn("always_simultaneous_high", "DOUBLE", "the same, with all of its kind at once"),
+    TableColumn("tree_level", "INTEGER", "the level of a tree of labels that it is of, 1 the coarsest"),
 )
 
 
@@ -141,7 +142,7 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
         "simultaneous_low": cell.get("simultaneous_low"),
         "simultaneous_high": cell.get("simultaneous_high"),
         "level": document.get("level"),
-        **{name: cell.get(name) for name in (*CROWD, *ALWAYS)},
+        **{name: cell.get(name) for name in (*CROWD, *ALWAYS, "tree_level")},
     }
 
 
@@ -169,6 +170,7 @@ def _consistent(document: Document) -> Iterator[Row]:
                 "view": "consistent",
                 "label": cell.get("label"),
                 "category": cell.get("category"),
+                "tree_level": cell.get("tree_level"),
                 "estimate": estimate,
             }
 
@@ -181,6 +183,7 @@ def _empirical_bayes(document: Document) -> Iterator[Row]:
             "view": "empirical_bayes",
             "label": cell.get("label"),
             "category": cell.get("category"),
+            "tree_level": cell.get("tree_level"),
             "estimate": estimate,
         }
 

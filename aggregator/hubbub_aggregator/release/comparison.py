@@ -284,14 +284,18 @@ def _numbers(array: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
 
 
 def _wholes(release: Document, name: str) -> list[list[int]]:
-    """Return which cells add up to one: all, or, of a cross table's categories, those of each attribute."""
+    """Return which cells add up to one: all; of categories those of each level, or of each attribute."""
     cells, values = release[name], release["values"]
     if not cells:
         return []
-    if name == "values" or not values or values[0].get("category") is not None:
+    parts: list[object]
+    if "tree_level" in cells[0]:
+        parts = [cell["tree_level"] for cell in cells]
+    elif name == "values" or not values or values[0].get("category") is not None:
         return [list(range(len(cells)))]
-    attributes = [str(cell["label"]).partition(": ")[0] for cell in cells]
-    return [[i for i, of in enumerate(attributes) if of == each] for each in dict.fromkeys(attributes)]
+    else:
+        parts = [str(cell["label"]).partition(": ")[0] for cell in cells]
+    return [[i for i, of in enumerate(parts) if of == each] for each in dict.fromkeys(parts)]
 
 
 def _lines(

@@ -62,6 +62,9 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | 
     else:  # in a cross table a cell is in a category of every attribute: its own label says which
         for cell in values:
             cell["category"] = None
+    categories = _cells(names, category_columns)
+    for cell, (depth, above) in zip((*categories, *values), survey.form.places or (), strict=False):
+        cell |= {"tree_level": depth, "category": above}
     mean = None
     if estimate.mean is not None and math.isfinite(estimate.mean):
         parts = (estimate.mean, estimate.mean_error, *ends)
@@ -70,7 +73,7 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | 
     consistent = estimate.consistent()
     return {
         "values": values,
-        "categories": _cells(names, category_columns),
+        "categories": categories,
         "mean": mean,
         "consistent": {
             "values": [_number(value) for value in consistent.values.tolist()],

@@ -11,7 +11,7 @@ from hubbub_aggregator.release.enrolment import FleetStatement
 from hubbub_aggregator.release.estimates import curve, estimates
 from hubbub_aggregator.release.round_release import LEVEL, Document, require_method
 
-_FACTS: Final = {"label", "category"}
+_FACTS: Final = {"label", "category", "tree_level"}
 """Columns of cells that are no numbers: they were held beside the survey."""
 
 

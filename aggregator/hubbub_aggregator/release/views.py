@@ -50,7 +50,7 @@ def empirical_bayes_values(document: Document) -> list[float | None] | None:
 def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     """Return the best and the worst rank that each cell could have, all of them at once; see `rank_sets`.
 
-    None for "missing", which has no rank.
+    None for "missing", which has no rank. In a tree of labels a cell is ranked among those of its level.
 
     Args:
         document: A release, or a provisional view of an open round.
@@ -58,15 +58,15 @@ def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     """
     cells = _cells(document, kind)
     found: list[tuple[int, int] | None] = [None] * len(cells)
-    ranked = [
-        i
-        for i, cell in enumerate(cells)
-        if cell["label"] != _MISSING and cell.get("simultaneous_low") is not None
-    ]
-    some = [cells[i] for i in ranked]
-    best, worst = rank_sets(_column(some, "simultaneous_low"), _column(some, "simultaneous_high"))
-    for i, pair in zip(ranked, zip(best.tolist(), worst.tolist(), strict=True), strict=True):
-        found[i] = pair
+    levels: dict[int | None, list[int]] = {}
+    for i, cell in enumerate(cells):
+        if cell["label"] != _MISSING and cell.get("simultaneous_low") is not None:
+            levels.setdefault(cell.get("tree_level"), []).append(i)
+    for ranked in levels.values():
+        some = [cells[i] for i in ranked]
+        best, worst = rank_sets(_column(some, "simultaneous_low"), _column(some, "simultaneous_high"))
+        for i, pair in zip(ranked, zip(best.tolist(), worst.tolist(), strict=True), strict=True):
+            found[i] = pair
     return found
 
 

@@ -80,7 +80,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  random part of them. While a round is open
                                                  always_low, always_high and always_simultaneous_low, _high:
                                                  of the devices so far, holding at every look
-      "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once
+      "categories": [{"label": "none", ...}, ...],   the same keys but category; all categories at once. In a
+                                                 tree of labels those of all levels, coarsest first, with
+                                                 category, what they are in, and tree_level, as values have it
       "mean": {"estimate": 2.8, "error": 0.1, "low": 2.6, "high": 3.0} or null,
       "cumulative": {                            only of a survey asked for its curve: the shares, of
         "level": 0.95,                           those with a value, that have at most each point, which need

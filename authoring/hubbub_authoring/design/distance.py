@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import Channel
+from hubbub.errors import ParameterError
 from hubbub.mechanisms import middle
 from hubbub.survey import Survey
 from hubbub_authoring.design.asked import MAX_PROVED, Floors
 from hubbub_authoring.design.comparison import by_category_alone
 from hubbub_authoring.design.expected_error import MAX_CURVE, workload_estimator
-from hubbub_authoring.floor.least import Floor, mean_floor, table_floor
-from hubbub_authoring.floor.spectral import range_gram
+from hubbub_authoring.floor.least import Floor, mean_floor, shares_floor, table_floor
+from hubbub_authoring.floor.orbits import Weights
+from hubbub_authoring.floor.spectral import range_gram, spectral_shares, spectral_tree
 from hubbub_authoring.mechanisms.workload import Objective, Workload
 
 WORDS: Final[Mapping[str, str]] = {
@@ -106,7 +109,8 @@ def survey_distances(
 ) -> list[Distance]:
     """Return the distances of a survey of any form at its planned devices, all inputs equally common.
 
-    Of a cross table first its combinations, then the shares of its attributes; of a score its mean.
+    Of a cross table first its combinations, then the shares of its attributes; of a score its mean; of a tree
+    of labels first all levels, of each the mean error, and then every level by itself.
 
     Args:
         survey: The survey.
@@ -116,6 +120,8 @@ def survey_distances(
     if survey.form.alone:
         asked_of = Workload.of_survey(survey, objective=objective, participation=participation)
         return distances(asked_of, survey.channel)
+    if survey.form.places is not None:
+        return _of_tree(survey, participation)
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     if not survey.form.tells_values:
@@ -138,6 +144,46 @@ def survey_distances(
             found = found.behind_coin(participation, sampling=sum(1.0 - 1.0 / r for r in cells))
         known.append(_beside(asked, crowd, devices * float((errors**2).sum()), found))
     return known
+
+
+def _of_tree(survey: Survey, participation: float) -> list[Distance]:
+    """Return the distances of a tree of labels, its values equally common and nobody missing."""
+    k, devices, epsilon = survey.channel.inputs - 1, survey.planned_per_round, survey.epsilon
+    prior = np.append(np.full(k, 1.0 / k), 0.0)
+    foreseen = survey.estimator().expected_estimate(prior, devices)
+    sizes = [np.bincount(row[:-1] - row.min()) for row in survey.category_of]
+    ends = np.cumsum([len(level) + 1 for level in sizes])
+    parts = [*np.split(foreseen.category_errors, ends[:-1]), foreseen.value_errors]
+    totals = [devices * float((errors[:-1] ** 2).sum()) for errors in parts]
+    shares = [*(level / k for level in sizes), np.full(k, 1.0 / k)]
+    sampling = [float((share * (1.0 - share)).sum()) for share in shares]
+    crowd = f"devices spread evenly over {k:,} values"
+    proved, known = epsilon <= MAX_PROVED, None
+    with suppress(ParameterError):
+        if proved:
+            known = Floor(spectral_tree([level.tolist() for level in sizes], epsilon=epsilon), "spectral")
+    cells = [len(share) for share in shares]
+    each = [sum(x / m for x, m in zip(part, cells, strict=True)) for part in (totals, sampling)]
+    found = [("all levels, the mean error of each", each[0], known, each[1])]
+    for level, (total, part, share) in enumerate(zip(totals, sampling, shares, strict=True), start=1):
+        floor = _level_floor(np.rint(k * share).astype(int).tolist(), epsilon) if proved else None
+        found.append((f"level {level}", total, floor, part))
+    return [
+        _beside(
+            asked,
+            crowd,
+            total,
+            None if floor is None else floor.behind_coin(participation, sampling=part),
+        )
+        for asked, total, floor, part in found
+    ]
+
+
+def _level_floor(sizes: list[int], epsilon: float) -> Floor:
+    """Return the floor of the summed error of one level's cells, of so many values each."""
+    if max(sizes) == 1:
+        return shares_floor(sizes, epsilon=epsilon, weights=Weights(float(len(sizes)), 0.0))
+    return Floor(spectral_shares(sizes, epsilon=epsilon, weights=Weights(0.0, float(len(sizes)))), "spectral")
 
 
 def _beside(

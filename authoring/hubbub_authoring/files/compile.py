@@ -38,6 +38,7 @@ from hubbub.survey import (
 )
 from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
 from hubbub_authoring.files.grid import grid_channel
+from hubbub_authoring.files.label_tree import is_tree, tree_survey
 from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Mechanism, Request
 from hubbub_authoring.mechanisms.registry import mechanisms, mechanisms_for
 
@@ -158,6 +159,8 @@ def compile_survey(
         if own is not None and own.compile is not None:
             several = [asked] if isinstance(asked, DeclaredAttribute) else asked
             return *own.compile(FormRequest(rules, several, mechanism.keys, epsilon, participation)), None
+        if is_tree(asked, mechanism):
+            return *tree_survey(rules, asked, mechanism, epsilon=epsilon), None
         if not isinstance(asked, DeclaredAttribute):
             return _table(
                 rules,

@@ -31,6 +31,7 @@ from hubbub.survey import (
     MAX_SKEW_S,
     MAX_START_S,
     MAX_TITLE_CHARACTERS,
+    MAX_TREE_LEVELS,
     MAX_VERSION,
     MISSING,
     Attribute,
@@ -423,24 +424,32 @@ def _labels(rules: Rules, key: str, value: object) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def _categories(rules: Rules, where: str, value: object) -> list[Category]:
+def _categories(rules: Rules, where: str, value: object, level: int = 1) -> list[Category]:
     if not isinstance(value, list):
         rules.refuse(where, "must be written as [[category]] tables", value)
+    if level > MAX_TREE_LEVELS:
+        rules.refuse(where, f"must be nested to at most {MAX_TREE_LEVELS} levels", "more")
     found: list[Category] = []
     taken = {MISSING}
     for i, item in enumerate(value):
         key = f"{where}[{i}]"
         if not isinstance(item, dict):
             rules.refuse(key, "must be a [[category]] table", item)
-        table = TomlTable(rules, f"{key}.", item, ("name", "values", "range"))
+        table = TomlTable(rules, f"{key}.", item, ("name", "values", "range", "category"))
         name = rules.typed(f"{key}.name", table.get("name"), MAX_NAME_CHARACTERS)
         if name in taken:
             rules.refuse(f"{key}.name", f'must be its own and not "{MISSING}"', name)
         taken.add(name)
-        members = [way for way in ("values", "range") if way in item]
+        members = [way for way in ("values", "range", "category") if way in item]
         if len(members) != 1:
-            rules.refuse(key, "must have either values or range", sorted(item))
+            rules.refuse(key, "must have either values or range, or categories of its own", sorted(item))
         content = table.get(members[0])
+        if members[0] == "category":
+            within = _categories(rules, f"{key}.category", content, level + 1)
+            if len(within) < 2:
+                rules.refuse(f"{key}.category", "must be two or more", len(within))
+            found.append(Category(f"{key}.category", name, False, (), within))
+            continue
         if not isinstance(content, list) or (len(content) != 2 if members[0] == "range" else not content):
             rule = "must be [lowest, highest]" if members[0] == "range" else "must be a list of values"
             rules.refuse(f"{key}.{members[0]}", rule, content)

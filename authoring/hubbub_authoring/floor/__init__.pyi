@@ -12,4 +12,5 @@ from hubbub_authoring.floor.spectral import (
     spectral_floor as spectral_floor,
     spectral_shares as spectral_shares,
     spectral_tables as spectral_tables,
+    spectral_tree as spectral_tree,
 )

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -108,6 +109,79 @@ def spectral_tables(readings: Sequence[int], tables: Sequence[Sequence[int]], *,
                 squares[spaces] = squares.get(spaces, 0.0) + part
     times = np.array([math.prod(readings[j] - 1.0 for j in spaces) for spaces in squares])
     return _bound(np.sqrt(list(squares.values())), epsilon, math.prod(readings), times)
+
+
+def spectral_tree(sizes: Sequence[Sequence[int]], *, epsilon: float) -> float:
+    """Return the spectral floor of the mean errors of all levels of a tree of labels, added up.
+
+    All values are equally common, and nobody is missing. With B_l the table that is 1 where two values are in
+    one category of level l, and m_l categories, the squares of the singular values are the eigenvalues of
+    P (sum B_l / m_l) P / K. Branches that are alike in all but their place change nothing when they change
+    places: what differs between them has the eigenvalues of one of them, as often as there are further ones,
+    and for the rest one value stands for all that are alike.
+
+    Args:
+        sizes: Values in every category, level by level from the coarsest; the values follow as a level.
+        epsilon: Of the channels.
+
+    Raises:
+        ParameterError: If more than MAX_SPECTRAL values are unlike.
+    """
+    points = sum(sizes[0])
+    levels = [np.cumsum([0, *level]) for level in (*sizes, [1] * points)]
+    known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+    kinds: list[_Branch] = []
+    below: list[int] = []
+    for level in range(len(levels) - 1, -1, -1):
+        weight = 1.0 / (len(levels[level]) - 1)
+        first = np.searchsorted(levels[level + 1], levels[level]) if below else levels[level]
+        found = []
+        for start, end in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+            inner = tuple(sorted(Counter(below[start:end]).items()))
+            if (level, inner) not in known:
+                known[level, inner] = len(kinds)
+                kinds.append(_Branch.of([(kinds[kind], many) for kind, many in inner], weight))
+            found.append(known[level, inner])
+        below = found
+    whole = _Branch.of([(kinds[kind], many) for kind, many in Counter(below).items()], 0.0)
+    unit = np.sqrt(whole.alike / points)
+    off = np.eye(len(unit)) - np.outer(unit, unit)
+    squares = np.append(np.linalg.eigvalsh(off @ whole.table @ off), list(whole.others))
+    times = np.append(np.ones(len(unit)), list(whole.others.values()))
+    return _bound(np.sqrt(np.maximum(squares, 0.0) / points), epsilon, points, times)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch of a tree of labels.
+
+    Attributes:
+        table: Its part of the sum of B_l / m_l, with one value for all that are alike, shape (k, k).
+        alike: How many are, shape (k,).
+        others: The eigenvalues between those that are alike, and how often each is there.
+    """
+
+    table: Floats
+    alike: Floats
+    others: Mapping[float, float]
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[_Branch, int]], weight: float) -> _Branch:
+        """Return the branch of so many of each kind; without any, a value."""
+        alike = np.concatenate([[1.0] if not parts else [], *(many * part.alike for part, many in parts)])
+        if len(alike) > MAX_SPECTRAL:
+            raise ParameterError(f"values of a tree must be of at most {MAX_SPECTRAL} kinds for its floor")
+        table = weight * np.sqrt(np.outer(alike, alike))
+        others: dict[float, float] = {}
+        place = 0
+        for part, many in parts:
+            end = place + len(part.alike)
+            table[place:end, place:end] += part.table
+            place = end
+            between = np.linalg.eigvalsh(part.table).tolist() if many > 1 else []
+            for value, times in (*part.others.items(), *((value, 1.0 - 1.0 / many) for value in between)):
+                others[value] = others.get(value, 0.0) + many * times
+        return cls(table, alike, others)
 
 
 def _singular(asked: Floats, prior: Floats) -> Floats:

@@ -12,7 +12,8 @@ import numpy as np
 
 from hubbub import mechanisms
 from hubbub.channels import MAX_INPUTS, Channel
-from hubbub.mechanisms import PURPOSES, STEPS, Purpose
+from hubbub.mechanisms import PURPOSES, STEPS, Hierarchy, Purpose, nested_levels
+from hubbub.survey import QUADTREE
 from hubbub_authoring.mechanisms.boosted.search import least
 from hubbub_authoring.mechanisms.mechanism import (
     POINTS,
@@ -51,13 +52,67 @@ _ORACLES: Final = ChoiceKey(
 )
 
 
+CELLS: Final = ChoiceKey(
+    "cells",
+    '`cells = "quadtree"` makes a heat map of two integers, at every level of zoom',
+    choices=(QUADTREE,),
+)
+"""The key of a heat map; the compiler reads it."""
+
+_LEVEL: Final = Key(
+    "tuned_for",
+    'where categories are nested, `tuned_for`, whose error the shares of the levels make small: "levels" '
+    "(the default), all of them alike, or the number of one, 1 the coarsest",
+)
+_SHARES: Final = Key(
+    "shares", "or `shares`, a list of thousandths of devices that report about each level, coarsest first"
+)
+
+
 def _levels_of(request: Request) -> Channel:
+    for key in (_LEVEL, _SHARES):
+        if key.given(request):
+            key.refuse(request, "must be absent unless categories are nested")
     sizes = request.sizes
     if len(sizes) < 3 or max(sizes) == 1:
         rule = "must be two or more for levels, one of them of several values"
         request.rules.refuse("category", rule, request.categories)
     share = _SHARE.read(request)
     return _compiled(sizes, request.epsilon, 0.5 if share is None else share, _ORACLES.read(request))
+
+
+def nested_channel(request: Request, hierarchy: Hierarchy) -> Channel:
+    """Return the channel of a tree of labels.
+
+    Raises:
+        SurveyError: If a key breaks its rule.
+        ParameterError: If no channel of integers keeps the declared epsilon.
+    """
+    if _SHARE.given(request):
+        _SHARE.refuse(request, "must be absent where categories are nested: tuned_for or shares are for them")
+    shares, depth = _given_shares(request, _LEVEL), len(hierarchy.bins)
+    level = request.keys.get(_LEVEL.name, "levels")
+    if level != "levels" and (type(level) is not int or not 1 <= level <= depth):
+        _LEVEL.refuse(request, f'must be "levels" or a level from 1 to {depth}')
+    return nested_levels(
+        hierarchy,
+        epsilon=request.epsilon,
+        tuned_for=level - 1 if isinstance(level, int) else None,
+        shares=shares,
+        oracles=_oracles(_ORACLES.read(request)),
+    )
+
+
+def _given_shares(request: Request, other: Key) -> list[int] | None:
+    """Return the thousandths of each level that a file gives; None where it leaves them to `other`."""
+    if not _SHARES.given(request):
+        return None
+    if other.given(request):
+        other.refuse(request, "must be absent where shares are given")
+    given = request.keys[_SHARES.name]
+    if not isinstance(given, list) or not all(type(share) is int for share in given):
+        _SHARES.refuse(request, f"must be a list of thousandths that sum to {STEPS}")
+    return given
 
 
 def _compiled(sizes: list[int], epsilon: float, share: float, oracles: str) -> Channel:
@@ -99,9 +154,6 @@ _TUNED_FOR: Final = ChoiceKey(
     '"value" or "mean"',
     choices=PURPOSES,
 )
-_SHARES: Final = Key(
-    "shares", "or `shares`, a list of thousandths of devices that report about each level, coarsest first"
-)
 
 
 def _tree_of(request: Request) -> Channel:
@@ -110,15 +162,7 @@ def _tree_of(request: Request) -> Channel:
     if request.span is None and not request.integers:
         request.rules.refuse("attribute.type", "must be integer or number for a tree", "label")
     branching = _BRANCHING.read(request, request.points - 1)
-    shares = None
-    if _SHARES.given(request):
-        if _TUNED_FOR.given(request):
-            _TUNED_FOR.refuse(request, "must be absent where shares are given")
-        given = request.keys[_SHARES.name]
-        if not isinstance(given, list) or not all(type(share) is int for share in given):
-            _SHARES.refuse(request, f"must be a list of thousandths that sum to {STEPS}")
-        else:
-            shares = given
+    shares = _given_shares(request, _TUNED_FOR)
     return mechanisms.tree(
         request.points,
         epsilon=request.epsilon,
@@ -158,9 +202,9 @@ def _tree_trial(workload: Workload, branching: int, purpose: Purpose) -> Trial:
 ENTRIES: Final = (
     Mechanism(
         name="levels",
-        purpose="values and categories both: a public coin picks whether a device tells its category or its "
-        "value, each at the full epsilon",
-        keys=(_SHARE, _ORACLES),
+        purpose="values and categories both, nested ones too: a public coin picks whether a device tells its "
+        "category, at one level of them, or its value, each at the full epsilon",
+        keys=(_SHARE, _LEVEL, _SHARES, CELLS, _ORACLES),
         takes=frozenset({"labels"}),
         build=_levels_of,
         trials=_levels_trials,

@@ -284,6 +284,11 @@ def _value_categories(checked: Checked, survey: Survey, document: Document) -> N
     one = survey.category_of.ndim == 1
     due = [names[category] for category in survey.category_of.tolist()] if one else None
     said = [cell["category"] for cell in document["values"]]
+    if (places := survey.form.places) is not None:
+        cells = (*document["categories"], *document["values"])
+        stated = [[cell["tree_level"], cell["category"]] for cell in cells]
+        checked.fact("levels and categories of a tree", stated, [list(place) for place in places])
+        return
     checked.fact("values: categories", said, due if due is not None else [None] * len(said))
 
 
@@ -416,15 +421,16 @@ def _consistent(checked: Checked, survey: Survey, document: Document) -> None:
         return
     margins = survey.category_of
     groups: list[tuple[str, Floats, Floats, float]] = []
-    if margins.ndim == 2:
+    if survey.form.places is not None:
+        groups += _within_levels(margins, raw, shown)
+    elif margins.ndim == 2:
         groups.append(("consistent.values", raw[0], shown[0], 1.0))
         sums = np.concatenate([np.bincount(row - row.min(), shown[0]) for row in margins])
         for place, total in enumerate(sums.tolist()):
             checked.number(f"consistent.categories[{place}]", shown[1][place], total)
     else:
         groups.append(("consistent.categories", raw[1], shown[1], 1.0))
-        order = np.argsort(margins, kind="stable")
-        for category, members in enumerate(np.split(order, np.cumsum(np.bincount(margins))[:-1])):
+        for category, members in enumerate(_members(margins)):
             path = f"consistent.values of category {category}"
             groups.append((path, raw[0][members], shown[0][members], float(shown[1][category])))
     for path, estimates, cells, total in groups:
@@ -436,6 +442,32 @@ def _consistent(checked: Checked, survey: Survey, document: Document) -> None:
         else:
             checked.within += len(cells)
     checked.recomputed.add("consistent")
+
+
+def _members(group_of: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Return the cells of every group, of which none is empty."""
+    return np.split(np.argsort(group_of, kind="stable"), np.cumsum(np.bincount(group_of))[:-1])
+
+
+def _within_levels(
+    levels: NDArray[Any], raw: Sequence[Floats], shown: Sequence[Floats]
+) -> list[tuple[str, Floats, Floats, float]]:
+    """Return what lies in every category of a tree: its place, raw estimates, view and total."""
+    found = []
+    group_of, totals = np.zeros(levels.shape[1], dtype=np.intp), np.ones(1)
+    for level, row in enumerate(levels, start=1):
+        low = int(row.min())
+        parent = np.zeros(int(row.max()) + 1 - low, dtype=np.intp)
+        parent[row - low] = group_of
+        for group, members in enumerate(_members(parent)):
+            cells = low + members
+            path = f"consistent.categories of level {level}, group {group}"
+            found.append((path, raw[1][cells], shown[1][cells], float(totals[group])))
+        group_of, totals = row - low, shown[1][low : low + len(parent)]
+    for group, members in enumerate(_members(group_of)):
+        path = f"consistent.values of category {group}"
+        found.append((path, raw[0][members], shown[0][members], float(totals[group])))
+    return found
 
 
 def compare(checked: Checked, path: str, said: object, found: object) -> None:

@@ -8,6 +8,7 @@ simplex. The view is biased near zero and is shown beside the raw estimates, nev
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,11 @@ def consistent_view(
         values: Raw value frequencies, shape (K,); nan where hidden.
         categories: Raw category frequencies, shape (m,); nan where hidden.
         category_of: Category of every value, shape (K,); for a cross table one row per margin, shape (k, K):
-            then the values come first, and the margins are their sums.
+            then the values come first, and the margins are their sums. For a tree of labels one row per
+            level, coarsest first: then each level is made consistent within the one before.
     """
+    if is_nested(category_of):
+        return _nested_view(values, categories, category_of)
     if category_of.ndim == 2:
         return _cross_view(values, category_of, len(categories))
     if np.isnan(categories).any():
@@ -79,6 +83,35 @@ def consistent_view(
     hidden = np.isin(category_of, category_of[np.isnan(values)])
     below = norm_sub(np.where(hidden, 0.0, values), category_of, tops)
     return Consistent(np.where(hidden, np.nan, below), tops)
+
+
+def is_nested(category_of: NDArray[Any]) -> bool:
+    """Return whether rows of categories are the levels of a tree, each splitting those of the row before.
+
+    The margins of a cross table are not: every reading of one attribute goes with all of another's.
+    """
+    if category_of.ndim != 2 or not category_of.size:
+        return False
+    for above, below in pairwise(category_of):
+        parent = np.zeros(int(below.max()) + 1, dtype=np.intp)
+        parent[below] = above
+        if not np.array_equal(parent[below], above):
+            return False
+    return True
+
+
+def _nested_view(
+    values: NDArray[np.float64], categories: NDArray[np.float64], levels: NDArray[Any]
+) -> Consistent:
+    if np.isnan(values).any() or np.isnan(categories).any():
+        return Consistent(np.full(len(values), np.nan), np.full(len(categories), np.nan))
+    found = np.zeros(len(categories))
+    group_of, totals = np.zeros(len(values), dtype=np.intp), np.ones(1)
+    for row in levels:
+        cells, first = np.unique(row, return_index=True)
+        found[cells] = totals = norm_sub(categories[cells], group_of[first], totals)
+        group_of = row - row.min()
+    return Consistent(norm_sub(values, group_of, totals), found)
 
 
 def _cross_view(values: NDArray[np.float64], margins: NDArray[Any], categories: int) -> Consistent:

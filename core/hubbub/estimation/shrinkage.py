@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.consistency import Consistent, norm_sub
+from hubbub.estimation.consistency import Consistent, is_nested, norm_sub
 
 Floats = NDArray[np.float64]
 
@@ -85,8 +85,12 @@ def bayes_view(values: Floats, errors: Floats, categories: Floats, category_of: 
         values: Raw value frequencies, shape (K,); nan where hidden.
         errors: Their standard errors, shape (K,), > 0 where known.
         categories: Consistent category frequencies, shape (m,); nan where hidden.
-        category_of: Category of every value, shape (K,); of a cross table one row per margin.
+        category_of: Category of every value, shape (K,); of a cross table one row per margin, of a tree of
+            labels one per level.
     """
+    if is_nested(category_of):
+        first, last = category_of[-1].min(), category_of[-1]
+        return Consistent(empirical_bayes(values, errors, last - first, categories[first:]), categories)
     if category_of.ndim == 2:
         if not len(values) or np.isnan(values).any():  # a score has a mean alone
             return Consistent(np.full(len(values), np.nan), categories)

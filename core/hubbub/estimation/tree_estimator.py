@@ -15,7 +15,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.cumulative import Functionals, Ratio, populations
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
-from hubbub.estimation.intervals.laws import ReorderedLaw, ScoreLaws
+from hubbub.estimation.intervals.laws import JoinedLaw, ReorderedLaw, ScoreLaws
 from hubbub.estimation.intervals.tree_law import node_law
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
@@ -57,7 +57,9 @@ class TreeEstimator(Estimator):
         channel: The channel whose reports were counted.
         category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
             channel's coarsest level; of a tree of ranges its last input, missing, and all others. Otherwise
-            one of the channel's levels, or a grouping of the coarsest.
+            one of the channel's levels, or a grouping of the coarsest. Of a tree of labels one row per level
+            above the values, shape (levels - 1, K), each numbered from where the row before it ended: all of
+            them are then stated, and fitted to the known total.
         points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
             a survey without numbers.
         missing: The input that means "no value", left out of the mean; None when there is none.
@@ -81,20 +83,29 @@ class TreeEstimator(Estimator):
         levels = channel.levels
         if category_of is None:
             category_of = _own_categories(channel)
-        self.category_of = checked_categories(category_of, channel.inputs)
-        same = [np.array_equal(level.labels, self.category_of) for level in levels]
-        self._above = 0
-        known = len(levels) > 1 and not any(same)
-        if not any(same):
-            if not _is_coarser(self.category_of, levels[0].labels):
-                raise ParameterError(
-                    "category_of must be one of the channel's levels, or coarser, got another grouping"
-                )
-            groups = added_up(self.category_of)
-            whole = [added_up(np.zeros_like(self.category_of))] if known and groups.bins > 1 else []
-            levels = (*whole, groups, *levels)
-            self._above = 1 + len(whole)
-        self._categories = self._above - 1 if self._above else same.index(True)
+        if np.ndim(category_of) == 2:
+            self.category_of = np.asarray(category_of)
+            rows = [row - row.min() for row in self.category_of]
+            if not _are_levels(rows, levels):
+                raise ParameterError("category_of must have every level above the values, got other rows")
+            levels = (added_up(np.zeros_like(rows[0])), *levels)
+            self._above, self._stated, known = 1, range(1, len(levels) - 1), True
+        else:
+            self.category_of = checked_categories(category_of, channel.inputs)
+            same = [np.array_equal(level.labels, self.category_of) for level in levels]
+            self._above = 0
+            known = len(levels) > 1 and not any(same)
+            if not any(same):
+                if not _is_coarser(self.category_of, levels[0].labels):
+                    raise ParameterError(
+                        "category_of must be one of the channel's levels, or coarser, got another grouping"
+                    )
+                groups = added_up(self.category_of)
+                whole = [added_up(np.zeros_like(self.category_of))] if known and groups.bins > 1 else []
+                levels = (*whole, groups, *levels)
+                self._above = 1 + len(whole)
+            place = self._above - 1 if self._above else same.index(True)
+            self._stated = range(place, place + 1)
         self.tree = Tree(levels, total="known" if known else "free")
         self._inputs = levels[-1].labels
         self._points, self._rounding = points, rounding
@@ -155,7 +166,7 @@ class TreeEstimator(Estimator):
         shares = tree.join(direct)
         # An estimated variance can fall below zero where hardly anyone has been asked.
         last = len(levels) - 1
-        stated = {self._categories, last}
+        stated = {*self._stated, last}
         spreads = tree.variances(shares, sizes, n, wanted=stated)
         errors = {k: np.sqrt(np.maximum(spreads[k], 0.0)) for k in stated}
 
@@ -168,8 +179,8 @@ class TreeEstimator(Estimator):
             n=n,
             values=values,
             value_errors=errors[last][self._inputs],
-            categories=shares[self._categories],
-            category_errors=errors[self._categories],
+            categories=_joined([shares[k] for k in self._stated]),
+            category_errors=_joined([errors[k] for k in self._stated]),
             mean=mean,
             mean_error=mean_error,
             _category_of=self.category_of,
@@ -182,9 +193,9 @@ class TreeEstimator(Estimator):
     def _laws(self, tree: Tree, shares: Sequence[Floats], sizes: Sequence[float], n: int) -> ScoreLaws:
         """Return the laws of the scores; with categories added up they are nodes without reports."""
         values, last = shares[-1][self._inputs], len(tree.levels) - 1
-        finest = categories = node_law(tree, last, values, sizes, n)
-        if self._categories != last:
-            categories = node_law(tree, self._categories, values, sizes, n)
+        finest = node_law(tree, last, values, sizes, n)
+        laws = [finest if k == last else node_law(tree, k, values, sizes, n) for k in self._stated]
+        categories = laws[0] if len(laws) == 1 else JoinedLaw(laws)
         mean = self._mean_law(tree, shares, sizes, n)
         return ScoreLaws(ReorderedLaw(finest, self._inputs), categories, mean)
 
@@ -282,11 +293,12 @@ class TreeEstimator(Estimator):
         A little beyond them where there are several levels.
         """
         inputs = self.channel.inputs
-        groups = tree.levels[self._categories]
-        together = np.zeros((inputs, groups.bins))
-        together[np.arange(inputs), groups.labels] = 1.0
+        together = np.concatenate(
+            [np.eye(tree.levels[k].bins)[tree.levels[k].labels] for k in self._stated], axis=1
+        )
         lows, highs = tree.extremes(together, direct, sizes, n)
-        values, categories = frequencies[-1][self._inputs], frequencies[self._categories]
+        values = frequencies[-1][self._inputs]
+        categories = _joined([frequencies[k] for k in self._stated])
         if sum(level.share > 0 for level in tree.levels) == 1:
             # Every value is its own cell: one row stands for all.
             support = tree.levels[-1].support
@@ -303,7 +315,7 @@ class TreeEstimator(Estimator):
         return Reach(low, high, lows + categories, highs + categories)
 
     def _nothing(self, n: int) -> Estimate:
-        values, groups = self.channel.inputs, self.tree.levels[self._categories].bins
+        values, groups = self.channel.inputs, sum(self.tree.levels[k].bins for k in self._stated)
         none = self._numbers is None
         return Estimate(
             n=n,
@@ -323,6 +335,17 @@ def _own_categories(channel: Layered) -> NDArray[np.intp]:
     if getattr(channel, "shows_curve", False):
         return np.append(np.zeros(channel.inputs - 1, dtype=np.intp), 1)
     return channel.levels[0].labels
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _are_levels(rows: Sequence[NDArray[Any]], levels: Sequence[Level]) -> bool:
+    """Return whether groupings are all of several levels but the finest, each input a cell of that."""
+    return len(rows) == len(levels) - 1 > 0 and all(
+        np.array_equal(row, level.labels) for row, level in zip(rows, levels, strict=False)
+    )
 
 
 def _is_coarser(groups: NDArray[np.intp], labels: NDArray[np.intp]) -> bool:

@@ -11,6 +11,7 @@ from hubbub.mechanisms.integers import (
     integer_rows as integer_rows,
     integerise as integerise,
 )
+from hubbub.mechanisms.levels.hierarchy import Hierarchy as Hierarchy
 from hubbub.mechanisms.levels.levels import Levels as Levels, levels as levels
 from hubbub.mechanisms.levels.set_levels import SetLevels as SetLevels
 from hubbub.mechanisms.integers import with_missing as with_missing
@@ -24,6 +25,7 @@ from hubbub.mechanisms.registry import channel_from_spec as channel_from_spec
 from hubbub.mechanisms.rounding import stochastic as stochastic, stochastic_many as stochastic_many
 from hubbub.mechanisms.subset import SubsetSelection as SubsetSelection, subset_selection as subset_selection
 from hubbub.mechanisms.tree.channel import tree as tree
+from hubbub.mechanisms.tree.nested import NestedLevels as NestedLevels, nested_levels as nested_levels
 from hubbub.mechanisms.tree.shares import (
     PURPOSES as PURPOSES,
     Purpose as Purpose,

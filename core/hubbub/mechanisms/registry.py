@@ -19,6 +19,7 @@ KINDS: Final[Mapping[str, str]] = {
     "local_hashing": "hubbub.mechanisms.hashing.local_hashing",
     "levels": "hubbub.mechanisms.levels.levels",
     "set_levels": "hubbub.mechanisms.levels.levels",
+    "nested_levels": "hubbub.mechanisms.tree.nested",
     "orbits": "hubbub.mechanisms.orbits.short",
     "short_orbits": "hubbub.mechanisms.orbits.short",
     "curve": "hubbub.channels.designed",

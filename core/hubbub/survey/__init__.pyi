@@ -22,6 +22,11 @@ from hubbub.survey.domain import (
 )
 from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
 from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism
+from hubbub.survey.label_tree import (
+    LabelTree as LabelTree,
+    MAX_TREE_LEVELS as MAX_TREE_LEVELS,
+    QUADTREE as QUADTREE,
+)
 from hubbub.survey.rules import (
     MAX_DEVICES as MAX_DEVICES,
     MAX_LATENESS_S as MAX_LATENESS_S,

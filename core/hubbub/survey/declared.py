@@ -21,12 +21,14 @@ class Category:
         name: What people read.
         is_range: Whether `members` are the two ends of a range rather than the values themselves.
         members: Values of the domain, as they stand in the file.
+        within: The categories that it consists of, in place of members; () for any other.
     """
 
     key: str
     name: str
     is_range: bool
     members: Sequence[object]
+    within: Sequence[Category] = ()
 
 
 @dataclass(frozen=True, slots=True)

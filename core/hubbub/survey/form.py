@@ -19,9 +19,9 @@ from hubbub.survey.domain import Attribute
 from hubbub.survey.rules import Rules
 
 if TYPE_CHECKING:
+    from hubbub.estimation import Estimator
     from hubbub.filter import Regression
     from hubbub.survey.declared import DeclaredAttribute
-    from hubbub.survey.forms import AnyEstimator
 
 
 class Form(Protocol):
@@ -65,6 +65,13 @@ class Form(Protocol):
     @property
     def category_of(self) -> NDArray[np.intp]:
         """Category of every input, shape (K,), or one row per margin, shape (margins, K)."""
+
+    @property
+    def places(self) -> tuple[tuple[int, str | None], ...] | None:
+        """Level in a tree, from 1, and name of what it is in, of every category and then of every input.
+
+        None where categories are no tree: the rows of `category_of` are then margins.
+        """
 
     @property
     def points(self) -> NDArray[np.float64] | None:
@@ -115,7 +122,7 @@ class Form(Protocol):
         None where the device has none, or the form has no numbers.
         """
 
-    def estimator(self, channel: Channel) -> AnyEstimator:
+    def estimator(self, channel: Channel) -> Estimator:
         """Return the unbiased estimator of what the form asks for."""
 
     def to_spec(self) -> list[object]:
@@ -140,6 +147,11 @@ class BaseForm:
     @property
     def grid_points(self) -> int | None:
         """None: no grid is asked about."""
+        return None
+
+    @property
+    def places(self) -> tuple[tuple[int, str | None], ...] | None:
+        """None: categories are no tree."""
         return None
 
     @property

@@ -38,6 +38,7 @@ class FormRegistration:
 FORMS: Final = (
     FormRegistration("table", "hubbub.survey.table"),
     FormRegistration("score", "hubbub.survey.score"),
+    FormRegistration("tree", "hubbub.survey.label_tree"),
 )
 """Every form of canonical bytes but that of one attribute, in the order in which messages list them."""
 

@@ -173,6 +173,7 @@ def schemas() -> Schema:
             {
                 "label": _TEXT,
                 "category": {"type": ["string", "null"]},
+                "tree_level": {**_COUNT, "description": "Only of a tree of labels: 1 is the coarsest level."},
                 **_all(_NUMBER_OR_NULL, "simultaneous_low simultaneous_high"),
                 **dict.fromkeys(CROWD, _CROWD),
                 **dict.fromkeys(ALWAYS, _ALWAYS),

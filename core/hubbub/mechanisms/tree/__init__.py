@@ -1,4 +1,4 @@
-"""Trees for numbers: a device reports the node of its value at one level of a tree of ranges."""
+"""Trees of ranges and of labels: a device reports the node of its value at one level."""
 
 from hubbub.lazy import attach
 

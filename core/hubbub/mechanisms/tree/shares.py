@@ -88,6 +88,42 @@ def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purp
     """
     if purpose not in PURPOSES:
         raise ParameterError(f"tuned_for must be one of {', '.join(PURPOSES)}, got {purpose!r}")
+    g, missing = _information(cells, supports)
+    c, c_missing = _spectrum(cells, purpose)
+    return _in_steps(_least(g, missing, c, c_missing))
+
+
+def nested_shares(cells: Sequence[int], supports: Sequence[Support], level: int | None) -> list[int]:
+    """Return the thousandths of devices that report about each level of a tree of labels, each at least 1.
+
+    They make the mean over levels of the mean error of a level's cells least, or that of one level. Of level
+    j that is the trace over V_l of its m_j sums of K/m_j values each, K/m_j^2 times the size of V_l, in all
+    c_l = (m_l - m_{l-1}) sum over j >= l of K/m_j^2. Nodes are taken to be of one size, as above.
+
+    Args:
+        cells: Cells per level, missing left out; the last is the values themselves.
+        supports: How reports about each level support its cells and the missing input.
+        level: The level, 0 the coarsest; None: all of them alike.
+
+    Raises:
+        ParameterError: If there is no such level.
+    """
+    if level is not None and not 0 <= level < len(cells):
+        raise ParameterError(f"tuned_for must be a level from 0 to {len(cells) - 1}, got {level}")
+    g, missing = _information(cells, supports)
+    m = np.array(cells, dtype=np.float64)
+    asked = cells[-1] / m**2
+    if level is not None:  # levels below it could only take from it
+        asked = np.where(np.arange(len(m)) == level, asked, 0.0)[: level + 1]
+    known = len(asked)
+    c = np.cumsum(asked[::-1])[::-1] * np.diff(m[:known], prepend=1.0)
+    found = np.zeros(len(m))
+    found[:known] = _least(g[:known], missing[:known], c, float(asked.sum()) / cells[-1])
+    return _in_steps(found)
+
+
+def _information(cells: Sequence[int], supports: Sequence[Support]) -> tuple[Floats, Floats]:
+    """Return g_j and 1 / u_j per level; see `best_shares`."""
     points = cells[-1]
     g, missing = [], []
     for m, support in zip(cells, supports, strict=True):
@@ -99,8 +135,7 @@ def best_shares(cells: Sequence[int], supports: Sequence[Support], purpose: Purp
         v, u = a1 / m + a3, q * (1 - q) / (p - q) ** 2
         g.append(points / float(m * v))
         missing.append(1.0 / float(u))
-    c, c_missing = _spectrum(cells, purpose)
-    return _in_steps(_least(np.array(g), np.array(missing), c, c_missing))
+    return np.array(g), np.array(missing)
 
 
 def _spectrum(cells: Sequence[int], purpose: Purpose) -> tuple[Floats, float]:

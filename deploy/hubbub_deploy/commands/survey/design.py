@@ -409,7 +409,8 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
             if getattr(settings, name) is not None:
                 value = getattr(settings, name)
                 option = name.replace("_", "-")
-                raise DeployError(f"--{option} must be absent for a table or a score, got {_said(value)}")
+                rule = "must be absent for a table, a tree or a score"
+                raise DeployError(f"--{option} {rule}, got {_said(value)}")
         show(survey, floors.asked(survey, text)[1], settings.output, study)
         return 0
     design = replace(

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hubbub import Survey
+from hubbub.errors import ParameterError
+from hubbub.estimation import Estimate, Intervals
 from hubbub_authoring.design import Comparison, Workload, accuracy, report_bytes, survey_distances
 from hubbub_authoring.files import TABLE_MECHANISMS
 from hubbub_deploy.commands.survey import floors
@@ -18,14 +20,15 @@ INTERVAL_95: Final = 1.959963984540054
 
 
 def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, Any]:
-    """Return the design of a cross table or a score as JSON types; what does not apply is null.
+    """Return the design of a cross table, a score or a tree of labels as JSON types; null: does not apply.
 
     Errors of a table are those of devices spread evenly over the combinations; that of a score is the largest
     there can be, where the mean output lies half-way between its ends. A table's alternatives are judged by
-    its combinations, with nobody missing; a score is always asked by randomised response, and has none.
+    its combinations, with nobody missing; a score is always asked by randomised response, and has none,
+    nor has a tree, which is asked level by level.
 
     Args:
-        survey: A table or a score.
+        survey: A table, a score or a tree.
         participation: The share of devices that answer, as its file has it.
         study: How mechanisms are compared.
     """
@@ -65,6 +68,8 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
             (half.categories_low, half.categories_high),
         )
     ]
+    if survey.form.places is not None:
+        return found | _of_tree(survey, estimate, half)
     workload = Workload.uniform(
         kind="labels",
         epsilon=survey.epsilon,
@@ -95,6 +100,33 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         ],
         "sentence": f"With {devices:,} devices, a combination's share is known to ±{points[0]:.2g} points, "
         f"a share of one attribute's to ±{points[1]:.2g} points (95 % intervals).",
+    }
+
+
+def _of_tree(survey: Survey, estimate: Estimate, half: Intervals) -> dict[str, Any]:
+    """Return what a design says of a tree of labels beside its floors: the errors of every level."""
+    rows = survey.category_of
+    ends = np.cumsum([np.ptp(row) + 1 for row in rows])[:-1]
+    errors = [*np.split(estimate.category_errors, ends), estimate.value_errors]
+    widths = [*np.split(half.categories_high - half.categories_low, ends), half.values_high - half.values_low]
+    points = [f"{50 * math.sqrt(float(np.mean(each**2))):.2g}" for each in widths]
+    try:
+        reach = estimate.reach()
+        leverage = float(max(reach.values_high.max(), reach.categories_high.max()))
+    except ParameterError:
+        leverage = None  # of thousands of values nobody reckons it
+    return {
+        "standard_error": {
+            "value": math.sqrt(float(np.mean(errors[-1] ** 2))),
+            "category": math.sqrt(float(np.mean(estimate.category_errors**2))),
+            "mean": None,
+        },
+        "level_errors": [math.sqrt(float(np.mean(each**2))) for each in errors],
+        "leverage": leverage,
+        "alternatives": [],
+        "sentence": f"With {survey.planned_per_round:,} devices, shares are known to "
+        + ", ".join(f"±{each} points at level {level}" for level, each in enumerate(points, start=1))
+        + " (95 % intervals).",
     }
 
 
