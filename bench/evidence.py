@@ -84,6 +84,7 @@ RUNS = {
     "first-answer": Run("bench/first_answer.py", "a device from its start to an answer", markdown=True),
     "floor": Run("bench/floor.py", "the pick beside the least error of any mechanism", markdown=True),
     "fuzz": Run("bench/fuzz.py", "every decoder fuzzed by coverage, from the golden files", markdown=True),
+    "hash-pool": Run("bench/hash_pool.py", "hashes of 2^17 and 2^20 candidates", markdown=True),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
     "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),

@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 
 from hubbub.errors import ListError
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import MAX_LIST_BYTES, Survey, digest_of, read_unverified
+from hubbub.survey import MAX_LIST_BYTES, Survey, digest_of, in_list_order, read_unverified
 from hubbub.wire import NO_ROUND, SurveyRecord, encode_record, encode_surveys
 from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
 from hubbub_collector.batching import Writer
@@ -164,7 +164,7 @@ class Gateway:
         self._metrics_s = settings.metrics_s
         self._metrics_text = b"", -math.inf  # what is said, and until when
         self._writer: Writer | None = None
-        self._plain = encode_surveys([survey.canonical for survey in self._surveys.values()])
+        self._plain = encode_surveys([each.canonical for each in in_list_order(self._surveys.values())])
 
     def add_metrics(self, collector: Collector) -> None:
         """Show the metrics of another part of this process at /metrics, too."""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel
+from hubbub.channels import MAX_INPUTS, Channel
 from hubbub.errors import ParameterError, SurveyError
+from hubbub.mechanisms import LocalHashing
 from hubbub.survey import (
     MAX_ATTRIBUTES,
     MISSING,
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
+
+HASHED: Final = LocalHashing.kind
+"""The mechanism that may ask about more values than any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,8 @@ def compile_survey(
         raise
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
-    form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, plan.category_of)
+    sizes = tuple(np.bincount(plan.category_of).tolist())
+    form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, sizes)
     _check_labels(rules, form)
     return form, plan.channel, choice
 
@@ -209,6 +214,13 @@ def _single(
     compare: Comparison | None,
 ) -> tuple[Plan, Choice | None]:
     attribute, choice = asked.attribute, None
+    if (
+        not isinstance(attribute.domain, NumberDomain)
+        and attribute.size >= MAX_INPUTS
+        and mechanism.name != HASHED
+    ):
+        rule = f"must have at most {MAX_INPUTS - 1} values unless mechanism.name is {HASHED}"
+        rules.refuse("attribute", rule, attribute.size)
     if mechanism.name == "auto":
         choice = chosen_mechanism(
             rules,

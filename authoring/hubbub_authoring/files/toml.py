@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from hubbub.channels import Channel
+from hubbub.channels import MAX_INPUTS, Channel
 from hubbub.errors import ABSENT, ParameterError, SurveyError, SurveyNotFoundError
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.survey import (
@@ -89,7 +89,7 @@ MAX_DEPTH: Final = 100
 """Tables and arrays within each other: more than twice what a key of 32 parts in a table of 32 comes to."""
 TOO_DEEP: Final = f"more than {MAX_DEPTH} levels"
 # Every value as a label and again in a category, each on a line of its own; the parser takes 2 us for each.
-MAX_SIGNS: Final = 4 * MAX_SIZE + 2**16
+MAX_SIGNS: Final = 4 * MAX_INPUTS + 2**16
 # Strings and comments whole, closed or not, so that no text is looked at twice. Nothing below a possessive
 # quantifier can be matched in two ways: Python before 3.11.5 goes back into it.
 _SIGN: Final = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hubbub.channels import MAX_BLOCKS
+from hubbub.filter import ConstantLaw
 from hubbub.survey import Survey
 from hubbub_client.surveys.schedule import is_static
 
@@ -37,9 +38,11 @@ def survey_load(survey: Survey, slots: int) -> SurveyLoad:
     """
     channel = survey.channel
     domain = channel.inputs if survey.mapping is None else survey.mapping.size
+    # Of what is kept apart the filter has two readings; its map is read all the same.
+    tables = domain if survey.form.apart else 8 * (channel.inputs + domain)
     return SurveyLoad(
         channel.block_work + slots * answer_work(survey),
-        8 * (8 * (channel.inputs + domain) + channel.most_blocks**2) + 2 * len(survey.canonical),
+        8 * (tables + channel.most_blocks**2) + 2 * len(survey.canonical),
     )
 
 
@@ -48,6 +51,8 @@ def answer_work(survey: Survey) -> int:
 
     Those of a memoised value go over all that is known of it, whose blocks are at most its values.
     """
+    if survey.form.apart:
+        return _STEP * ConstantLaw.inputs
     if survey.mapping is None or not is_static(survey):
         return _STEP * survey.channel.inputs
     return _STEP * (survey.mapping.size + min(survey.mapping.size, MAX_BLOCKS) ** 2)

@@ -94,7 +94,8 @@ def decode_listed_surveys(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
 
     A hundred bytes can announce a survey of MAX_INPUTS values, which takes megabytes once it is read, and a
     list has room for many small ones. So it is read up to MAX_LISTED inputs in all, LEAST_LISTED at least for
-    each survey, and what comes after is left out.
+    each survey, and what comes after is left out. Hashes are drawn without a table of the inputs: of such a
+    survey its map alone counts, where it has one.
 
     Args:
         canonicals: Canonical bytes, which may be a hostile server's.
@@ -107,13 +108,17 @@ def decode_listed_surveys(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
         except HubbubError:
             left -= UNREADABLE
         else:
-            mapped = 0 if survey.mapping is None else survey.mapping.size
-            left -= max(LEAST_LISTED, survey.channel.inputs, mapped)
+            left -= max(LEAST_LISTED, listed_inputs(survey))
             if left >= 0:
                 found.append(survey)
         if left < 0:
             break
     return tuple(found)
+
+
+def listed_inputs(survey: Survey) -> int:
+    """Return how many inputs a survey counts as in a list: the entries of the maps that reading it builds."""
+    return max(survey.form.map_entries, survey.channel.inputs if survey.channel.needs_map else 0)
 
 
 def first_round(survey: Survey, now_s: float) -> int | None:
@@ -252,11 +257,12 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
     The coordinate names the stored value that the channel reads. Likelihoods of several surveys merge only on
     one pinned value of a static attribute, so only there is the coordinate shared, over the attribute's whole
     domain; a survey of several static attributes joins theirs. A rounded number is a draw of its own for
-    every survey. Where an attribute is evolving, what the round reads of all of them together is a value of
-    its own: the losses add, which is sound whatever the values have to do with each other. A score reads a
-    box of numbers, which is not joined with finite domains: the numbers of one list of attributes are one
-    coordinate together, and the losses add. What is missing is no point of that box: it reads as the default
-    of each score, so only scores of the same defaults read the same point of it, and share the coordinate.
+    every survey; so is, for the filter, what a form keeps apart. Where an attribute is evolving, what the
+    round reads of all of them together is a value of its own: the losses add, which is sound whatever the
+    values have to do with each other. A score reads a box of numbers, which is not joined with finite
+    domains: the numbers of one list of attributes are one coordinate together, and the losses add. What is
+    missing is no point of that box: it reads as the default of each score, so only scores of the same
+    defaults read the same point of it, and share the coordinate.
 
     Args:
         survey: The survey.
@@ -267,10 +273,10 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
     law = form.likelihood(survey.channel)
     if slot != MEMOISED:
         return Query(("round", named, survey.digest, slot), law)
-    if form.mapping is None:
+    if form.apart or form.mapping is None:
         shared = form.shared_point
         if shared is None:
-            return Query(("rounded", named, pin_version, survey.digest), law)
+            return Query((form.apart or "rounded", named, pin_version, survey.digest), law)
         return Query(("numbers", named, pin_version, shared), law)
     coordinates = [memoised_coordinate(*pinned) for pinned in memoised_by(survey, slot, pin_version)]
     return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), law, form.mapping)
@@ -283,7 +289,7 @@ def memoised_coordinate(attribute_id: str, pin_version: int) -> Hashable:
 
 def memoised_by(survey: Survey, slot: int, pin_version: int) -> list[tuple[str, int]]:
     """Return the attributes whose memoised values an answer reads as a whole, with pin versions."""
-    if slot != MEMOISED or survey.mapping is None:
+    if slot != MEMOISED or survey.mapping is None or survey.form.apart:
         return []
     pin_versions = split_pin_versions(pin_version, len(survey.attributes))
     return [(attribute.id, each) for attribute, each in zip(survey.attributes, pin_versions, strict=True)]

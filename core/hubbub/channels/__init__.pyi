@@ -1,4 +1,9 @@
-from hubbub.channels.channel import Channel as Channel, MAX_INPUTS as MAX_INPUTS, MAX_WEIGHTS as MAX_WEIGHTS
+from hubbub.channels.channel import (
+    Channel as Channel,
+    MAX_HASHED as MAX_HASHED,
+    MAX_INPUTS as MAX_INPUTS,
+    MAX_WEIGHTS as MAX_WEIGHTS,
+)
 from hubbub.channels.designed import CurveChannel as CurveChannel, WeightedChannel as WeightedChannel
 from hubbub.channels.divergence import (
     BlockDivergence as BlockDivergence,

@@ -38,6 +38,9 @@ LOGARITHM: Final = 2**17
 MAX_INPUTS: Final = 2**17
 """The most inputs of a channel: what a survey's table of labels, estimates and errors can carry."""
 
+MAX_HASHED: Final = 2**20
+"""The most inputs of local hashing, whose answers are drawn and sent without a look at any other input."""
+
 CountsKind: TypeAlias = Literal["bins", "support"]
 """Reports per bin; or by hashing per input, then by how many inputs of each category they hold."""
 
@@ -55,6 +58,12 @@ class Channel(ABC):
     width: int = 0
     """Bytes of a symbol where symbols are sets; 0 where they are numbers."""
 
+    most_inputs: ClassVar[int] = MAX_INPUTS
+    """The most inputs of such a channel."""
+
+    needs_map: ClassVar[bool] = True
+    """False if an answer is drawn, and its categories read, without anything as large as the inputs."""
+
     description: ClassVar[str] = "The device sends a random answer that depends on yours."
     """The sentence that the owner of a device reads about such a channel."""
 
@@ -66,8 +75,8 @@ class Channel(ABC):
             Channel._kinds[cls.kind] = cls
 
     def __init__(self, inputs: int) -> None:
-        if not 2 <= inputs <= MAX_INPUTS:
-            raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
+        if not 2 <= inputs <= self.most_inputs:
+            raise ParameterError(f"a channel must have 2 to {self.most_inputs} inputs, got {inputs}")
         self.inputs = inputs
 
     @cached_property

@@ -1,4 +1,5 @@
 from hubbub.filter.bayesian import BayesianFilter as BayesianFilter, MAX_BUDGET as MAX_BUDGET
+from hubbub.filter.constant import ConstantLaw as ConstantLaw, constant_law as constant_law
 from hubbub.filter.query import (
     Joint as Joint,
     Likelihood as Likelihood,

@@ -157,14 +157,14 @@ def grr(inputs: int, *, epsilon: float) -> GRR:
     return GRR(inputs, t, u)
 
 
-def checked_inputs(inputs: int) -> int:
+def checked_inputs(inputs: int, *, most: int = MAX_INPUTS) -> int:
     """Return a number of inputs unchanged, if a channel can have it.
 
     Raises:
-        ParameterError: If it is not an integer in 2 to MAX_INPUTS.
+        ParameterError: If it is not an integer in 2 to `most`.
     """
-    if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or not 2 <= inputs <= MAX_INPUTS:
-        raise ParameterError(f"inputs must be an integer within 2 to {MAX_INPUTS}, got {inputs!r}")
+    if isinstance(inputs, bool) or not isinstance(inputs, int | np.integer) or not 2 <= inputs <= most:
+        raise ParameterError(f"inputs must be an integer within 2 to {most}, got {inputs!r}")
     return int(inputs)
 
 

@@ -50,6 +50,7 @@ from hubbub.survey.signed_list import (
     Opened as Opened,
     SurveyList as SurveyList,
     digest_of as digest_of,
+    in_list_order as in_list_order,
     open_signed as open_signed,
     public_key as public_key,
     public_text as public_text,

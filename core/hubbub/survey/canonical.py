@@ -119,8 +119,7 @@ def decode(data: bytes) -> Parts:
     if layout == SINGLE_LAYOUT:
         attribute = attribute_from_spec(fields[5])
         names, sizes = _categories(fields[9], channel.inputs)
-        category_of = np.repeat(np.arange(len(sizes)), sizes)
-        form = Single(attribute, channel.inputs, _mapping(fields[8], attribute, channel), names, category_of)
+        form = Single(attribute, channel.inputs, _places(fields[8], attribute, channel), names, tuple(sizes))
     else:
         attributes = tuple(map(attribute_from_spec, packing.array(fields[5], "attributes")))
         form = form_from_spec(
@@ -183,12 +182,10 @@ def _categories(value: object, inputs: int) -> tuple[tuple[str, ...], list[int]]
     return names, sizes
 
 
-def _mapping(value: object, attribute: Attribute, channel: Channel) -> NDArray[np.intp] | None:
-    if attribute.to_spec()[2] == "number":
-        if value is not None:
-            raise WireError("a survey of numbers must have no mapping, got one")
-        return None
+def _places(value: object, attribute: Attribute, channel: Channel) -> NDArray[np.intp] | None:
     if value is None:
-        return np.arange(attribute.size + 1)
+        return None
+    if attribute.to_spec()[2] == "number":
+        raise WireError("a survey of numbers must have no mapping, got one")
     mapping = packing.integers(value, "mapping", 0, min(MAX_SIZE, channel.inputs - 1))
     return np.array(mapping, dtype=np.intp)

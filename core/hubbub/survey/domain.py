@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import MAX_INPUTS
+from hubbub.channels.channel import MAX_HASHED
 from hubbub.errors import ParameterError, WireError
 from hubbub.wire import packing
 
@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["static", "evolving"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 # One input of every channel is "missing", so a domain holds one value less than a channel has inputs.
-MAX_SIZE: Final = MAX_INPUTS - 1
+MAX_SIZE: Final = MAX_HASHED - 1
 MAX_LABEL_CHARACTERS: Final = 200
 # Ends of an integer domain: every JSON reader keeps them exact.
 MAX_INTEGER: Final = 2**53 - 1

@@ -20,8 +20,11 @@ from hubbub.survey.rules import Rules
 
 if TYPE_CHECKING:
     from hubbub.estimation import Estimator
-    from hubbub.filter import Regression
+    from hubbub.filter import Likelihood, Regression
     from hubbub.survey.declared import DeclaredAttribute
+
+Law: TypeAlias = "Likelihood | Regression"
+"""The knowledge that the privacy filter has of the answers to a survey."""
 
 
 class Form(Protocol):
@@ -49,6 +52,10 @@ class Form(Protocol):
 
         None where a device works the input out of numbers: see `input_of` and `shared_point`.
         """
+
+    @property
+    def map_entries(self) -> int:
+        """The entries of the largest map that reading the form builds, of values or of combinations."""
 
     @property
     def grid_points(self) -> int | None:
@@ -85,6 +92,13 @@ class Form(Protocol):
         filter. None where every survey has a draw of its own.
         """
 
+    @property
+    def apart(self) -> str:
+        """The name of a coordinate that every survey of the form has for itself, pinned values or not.
+
+        Its law is a constant: losses add. "" where surveys share the coordinates of what they read.
+        """
+
     def asks_for(self, attributes: Sequence[str]) -> str:
         """Return what the owner of a device reads that it asks for.
 
@@ -102,7 +116,7 @@ class Form(Protocol):
             SurveyError: If the parts of the form break a rule, or are not those of the channel.
         """
 
-    def likelihood(self, channel: Channel) -> Channel | Regression:
+    def likelihood(self, channel: Channel) -> Law:
         """Return the law of the answers as the privacy filter reads it."""
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
@@ -145,6 +159,16 @@ class BaseForm:
     """True if frequencies can be told from its answers; False if nothing but a mean can."""
 
     @property
+    def mapping(self) -> NDArray[np.intp] | None:
+        """None: inputs are not read from a table of stored values."""
+        return None
+
+    @property
+    def map_entries(self) -> int:
+        """The entries of its mapping."""
+        return 0 if self.mapping is None else self.mapping.size
+
+    @property
     def grid_points(self) -> int | None:
         """None: no grid is asked about."""
         return None
@@ -164,11 +188,16 @@ class BaseForm:
         """None: every survey has a draw of its own, or reads stored values by `mapping`."""
         return None
 
+    @property
+    def apart(self) -> str:
+        """No name: surveys share the coordinates of what they read."""
+        return ""
+
     def description(self, channel: Channel) -> str:
         """Return how an answer is made, for the owner of a device: the channel's own sentence."""
         return channel.description
 
-    def likelihood(self, channel: Channel) -> Channel | Regression:
+    def likelihood(self, channel: Channel) -> Law:
         """Return the law of the answers as the privacy filter reads it: the channel's own."""
         return channel
 

@@ -40,7 +40,7 @@ FORMS: Final = (
     FormRegistration("score", "hubbub.survey.score"),
     FormRegistration("tree", "hubbub.survey.label_tree"),
 )
-"""Every form of canonical bytes but that of one attribute, in the order in which messages list them."""
+"""Every form of canonical bytes but that of one attribute, oldest first: messages and lists have them so."""
 
 
 def form_from_spec(attributes: tuple[Attribute, ...], fields: list[object], epsilon: float) -> Form:

@@ -129,11 +129,6 @@ class Score(BaseForm):
         )
 
     @property
-    def mapping(self) -> None:
-        """None: the ends are not read from a table of stored values."""
-        return
-
-    @property
     def shared_point(self) -> tuple[float, ...]:
         """The defaults: two scores of the same pinned numbers read the same point if these are equal."""
         return self.defaults

@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hubbub.channels.channel import MAX_INPUTS
 from hubbub.errors import ListError, ParameterError, WireError
+from hubbub.survey.forms import FORMS
 from hubbub.survey.rules import MAX_CANONICAL_BYTES
 from hubbub.wire import packing
 from hubbub.wire.frames import Frame
@@ -22,6 +24,8 @@ from hubbub.wire.report import DIGEST_BYTES, MAX_SURVEYS, decode_surveys
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from hubbub.survey.survey import Survey
 
 
 P: Final = 2**255 - 19
@@ -200,6 +204,24 @@ def read_unverified(data: bytes) -> tuple[SurveyList | None, tuple[bytes, ...]]:
         return None, tuple(decode_surveys(data))
     except WireError as error:
         raise ListError("unreadable", str(error)) from None
+
+
+def in_list_order(surveys: Iterable[Survey]) -> list[Survey]:
+    """Return surveys in the order for a list: what older devices cannot read stands last.
+
+    A device reads a list only so far, and what it cannot read counts as much as a large survey
+    (`hubbub_client.surveys.schedule`).
+
+    Args:
+        surveys: In the order that is kept among those of one age.
+    """
+    ages = {each.name: age for age, each in enumerate(FORMS, start=1)}
+
+    def age(survey: Survey) -> tuple[bool, int]:
+        name = "" if survey.form.alone else survey.form.to_spec()[0]
+        return survey.channel.inputs > MAX_INPUTS, ages.get(str(name), 0)
+
+    return sorted(surveys, key=age)
 
 
 def digest_of(canonical: bytes) -> bytes:

@@ -6,21 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels.channel import Channel
+from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import ParameterError
+from hubbub.filter import constant_law
+from hubbub.filter.query import MAX_CELLS
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, IntegerDomain, NumberDomain, exact_number, number_names
-from hubbub.survey.form import BaseForm
+from hubbub.survey.domain import (
+    Attribute,
+    IntegerDomain,
+    LabelDomain,
+    NumberDomain,
+    exact_number,
+    number_names,
+)
+from hubbub.survey.form import BaseForm, Law
 from hubbub.survey.rules import MISSING, Rules, check_names
 
 if TYPE_CHECKING:
-    from hubbub import estimation
+    from hubbub import estimation, mechanisms
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +39,44 @@ class Single(BaseForm):
     Attributes:
         attribute: What is asked for.
         inputs: K; the last one means missing.
-        mapping: Input of every index of the attribute's domain and, last, of missing, shape (size + 1,);
-            None for numbers, whose inputs are grid points.
+        places: Input of every index of the attribute's domain and, last, of missing, shape (size + 1,);
+            None where that is the order of the domain, and for numbers, whose inputs are grid points.
         category_names: Names of the m categories, the last one "missing".
-        category_of: Category of every input, shape (K,), contiguous and rising.
+        sizes: Inputs of every category, in their order.
     """
 
     attribute: Attribute
     inputs: int
-    mapping: NDArray[np.intp] | None
+    places: NDArray[np.intp] | None
     category_names: tuple[str, ...]
-    category_of: NDArray[np.intp]
+    sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        for array in (self.category_of, self.mapping):
-            if array is not None:
-                array.setflags(write=False)
+        if self.places is not None and np.array_equal(self.places, np.arange(self.inputs)):
+            object.__setattr__(self, "places", None)
+
+    @cached_property
+    def mapping(self) -> NDArray[np.intp] | None:
+        """Input of every index of the domain and, last, of missing, shape (size + 1,); None for numbers."""
+        if isinstance(self.attribute.domain, NumberDomain):
+            return None
+        found = np.arange(self.inputs) if self.places is None else self.places
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def category_of(self) -> NDArray[np.intp]:
+        """Category of every input, shape (K,), contiguous and rising."""
+        found = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        found.setflags(write=False)
+        return found
+
+    @property
+    def map_entries(self) -> int:
+        """The entries of its map or of the index of its labels; 0 for whole numbers in their order."""
+        domain = self.attribute.domain
+        labels = len(domain.labels) if isinstance(domain, LabelDomain) else 0
+        return max(labels, 0 if self.places is None else len(self.places))
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -55,7 +86,16 @@ class Single(BaseForm):
     @property
     def grid_points(self) -> int | None:
         """Points of a number's grid; None for any other attribute."""
-        return self.inputs - 1 if self.mapping is None else None
+        return self.inputs - 1 if isinstance(self.attribute.domain, NumberDomain) else None
+
+    @property
+    def apart(self) -> str:
+        """The name "wide" where the domain has more cells than a coordinate that surveys share."""
+        return "wide" if self.grid_points is None and self.attribute.size >= MAX_CELLS else ""
+
+    def likelihood(self, channel: Channel) -> Law:
+        """Return the channel's law; a constant, where the domain is too large for cells."""
+        return constant_law(channel, cast("mechanisms.LocalHashing", channel).odds) if self.apart else channel
 
     alone: ClassVar[bool] = True
     """True: it asks for one attribute, and has the canonical layout of one."""
@@ -79,33 +119,38 @@ class Single(BaseForm):
                 rules.refuse("attribute", f"must leave room for its inputs ({error})", self.attribute.id)
 
     def _check_categories(self, rules: Rules, channel: Channel) -> None:
-        names, category_of = self.category_names, self.category_of
+        names, sizes = self.category_names, self.sizes
         if self.inputs < 3:
             rules.refuse("attribute", "must have at least two inputs beside missing", self.inputs - 1)
-        steps = np.diff(category_of)
         if (
-            category_of.shape != (self.inputs,)
-            or category_of[0] != 0
-            or category_of[-1] != len(names) - 1
-            or not np.isin(steps, (0, 1)).all()
-            or steps[-1] != 1
+            len(sizes) != len(names)
+            or len(sizes) < 2
+            or min(sizes) < 1
+            or sum(sizes) != self.inputs
+            or sizes[-1] != 1
         ):
             rules.refuse(
                 "category", "must partition the inputs in order, missing last and alone", list(names)
             )
-        if rule := channel.category_rule(category_of):
+        if channel.needs_map and (rule := channel.category_rule(self.category_of)):
             rules.refuse("category", rule, list(names))
         check_names(rules, "category", names)
 
     def _check_mapping(self, rules: Rules) -> None:
-        attribute, mapping, missing = self.attribute, self.mapping, self.inputs - 1
-        if (mapping is None) != isinstance(attribute.domain, NumberDomain):
-            rules.refuse(
-                "attribute.type", "must be a number where there is no mapping, and only there", mapping
-            )
-        if mapping is None:
+        attribute, mapping, missing = self.attribute, self.places, self.inputs - 1
+        if isinstance(attribute.domain, NumberDomain):
+            if mapping is not None:
+                rules.refuse("attribute.type", "must not be a number where there is a mapping", len(mapping))
             return
         size = attribute.size
+        if size >= MAX_INPUTS and self.inputs <= size:
+            rules.refuse(
+                "attribute", f"must have at most {MAX_INPUTS - 1} values unless each is hashed", size
+            )
+        if mapping is None:
+            if self.inputs != size + 1:
+                rules.refuse("attribute", f"must have {missing} values where each is an input", size)
+            return
         if mapping.shape != (size + 1,) or mapping.min() < 0 or mapping.max() > missing:
             rules.refuse(
                 "attribute", f"must have {size + 1} mapped indices within 0 to {missing}", len(mapping)
@@ -122,13 +167,9 @@ class Single(BaseForm):
 
     def to_spec(self) -> list[object]:
         """Return the mapping and the categories as plain values that msgpack carries."""
-        sizes = np.bincount(self.category_of).tolist()
-        mapping = self.mapping
-        # Nil where the order of the domain is the order of the inputs, and for grid points.
-        plain = mapping is None or np.array_equal(mapping, np.arange(len(mapping)))
         return [
-            None if mapping is None or plain else mapping.tolist(),
-            [[name, size] for name, size in zip(self.category_names, sizes, strict=True)],
+            None if self.places is None else self.places.tolist(),
+            [[name, size] for name, size in zip(self.category_names, self.sizes, strict=True)],
         ]
 
     @cached_property

@@ -1,9 +1,11 @@
 """What a device reads of a collector's list: no more than fits, and nothing that it cannot read."""
 
 import tracemalloc
+from dataclasses import replace
 
 from surveys import LABELS, VISITS
 
+from hubbub.survey import in_list_order
 from hubbub.survey.survey import Survey
 from hubbub_client.surveys.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, decode_listed_surveys
 
@@ -30,6 +32,31 @@ def test_a_short_list_of_huge_surveys_is_not_read_to_its_end() -> None:
     tracemalloc.stop()
     assert [survey.version for survey in found] == list(range(1, 1 + MAX_LISTED // 131_071))
     assert peak < 40 * 2**20
+
+
+def hashed(version: int, high: int = 2**20 - 2) -> bytes:
+    """A survey of 2^20 hashed candidates in some 180 bytes."""
+    text = VISITS.split("[mechanism]", maxsplit=1)[0] + '[mechanism]\nname = "local_hashing"'
+    text = text.replace("high = 20", f"high = {high}").replace("version = 1", f"version = {version}")
+    return Survey.parse(text).canonical
+
+
+def test_a_survey_of_hashes_counts_by_its_maps_and_pushes_no_other_out() -> None:
+    pool = hashed(1)
+    pools = [replace(Survey.from_canonical(pool), version=version).canonical for version in range(2, 12)]
+    rest = [SMALL.canonical, *(huge(version) for version in range(2, 2 + (MAX_LISTED - 2**17) // 131_071))]
+    assert len(decode_listed_surveys([pool, *rest])) == 1 + len(rest)
+    tracemalloc.start()
+    found = decode_listed_surveys([pool, *pools])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [each.channel.inputs for each in found] == [2**20] * 11
+    assert peak < 2**20  # 11 maps of their inputs would be 88 MiB
+
+
+def test_what_older_devices_cannot_read_stands_last_in_a_list() -> None:
+    wide, narrow = (Survey.from_canonical(hashed(1, high)) for high in (2**20 - 2, 2**17 - 2))
+    assert in_list_order([wide, SMALL, narrow]) == [SMALL, narrow, wide]
 
 
 def test_a_list_of_rubbish_is_not_read_to_its_end() -> None:

@@ -27,10 +27,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels.channel import MAX_INPUTS
 from hubbub.errors import ParameterError
 
 MAX_SYMBOLS: Final = 2**20
 """Cells of all seeds: the numbers of one round's counts, 8 MiB."""
+
+MAX_WIDE_SYMBOLS: Final = 2**22
+"""Cells of all seeds where there are more inputs than any other channel takes: 32 MiB."""
 
 _FEW: Final = 16
 """Inputs of a set up to which their hashes take less time than a transform."""
@@ -78,7 +82,7 @@ class HashPool:
         Raises:
             ParameterError: If there is no field of so many elements here, or the pool is too large.
         """
-        if not 2 <= buckets <= MAX_SYMBOLS or not (buckets in _IRREDUCIBLE or _is_prime(buckets)):
+        if not 2 <= buckets <= most_symbols(inputs) or not (buckets in _IRREDUCIBLE or _is_prime(buckets)):
             raise ParameterError(
                 f"buckets must be a prime, or a power of two up to {max(_IRREDUCIBLE)}, got {buckets}"
             )
@@ -88,9 +92,9 @@ class HashPool:
         self.points: int = buckets**self.dimensions
         self.seeds: int = (self.points - 1) // (buckets - 1)
         self.together = (self.points // buckets - 1) // (buckets - 1)
-        if self.symbols > MAX_SYMBOLS:
+        if self.symbols > (most := most_symbols(inputs)):
             raise ParameterError(
-                f"buckets must leave at most {MAX_SYMBOLS} cells of all seeds, got {self.symbols} "
+                f"buckets must leave at most {most} cells of all seeds, got {self.symbols} "
                 f"from {buckets} for {inputs} inputs"
             )
         self.stride = _stride(self.points, buckets)
@@ -236,6 +240,11 @@ def _stride(points: int, buckets: int) -> int:
     while math.gcd(stride, buckets) > 1:
         stride += 1
     return stride
+
+
+def most_symbols(inputs: int) -> int:
+    """Return the most cells of all seeds of a pool for K inputs."""
+    return MAX_SYMBOLS if inputs <= MAX_INPUTS else MAX_WIDE_SYMBOLS
 
 
 def field_orders(limit: int) -> Integers:

@@ -28,14 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import estimation
-from hubbub.channels.channel import MAX_INPUTS, CountsKind
+from hubbub.channels.channel import MAX_HASHED, CountsKind
 from hubbub.channels.divergence import BlockDivergence, fixed_up
 from hubbub.channels.finite import FiniteChannel, Symbols, lowest_terms, narrowed_pair
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_int
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import hashing
 from hubbub.mechanisms.grr import NARROW_LOSS, TOTALS, checked_inputs
-from hubbub.mechanisms.hashing.hash_pool import MAX_SYMBOLS, HashPool, field_orders
+from hubbub.mechanisms.hashing.hash_pool import HashPool, field_orders, most_symbols
 from hubbub.numeric.exact import HEADROOM, checked_epsilon, exp_below, log_above
 from hubbub.numeric.randomness import Words
 
@@ -50,6 +50,8 @@ class LocalHashing(FiniteChannel):
     """
 
     kind = "local_hashing"
+    most_inputs = MAX_HASHED
+    needs_map = False
     description = "The device groups all answers by a public rule and says your group or any other."
 
     def __init__(self, inputs: int, buckets: int, t: int, u: int) -> None:
@@ -58,8 +60,8 @@ class LocalHashing(FiniteChannel):
         Raises:
             ParameterError: If the integers do not make a channel that tells inputs apart.
         """
-        if inputs > MAX_INPUTS:
-            raise ParameterError(f"a channel must have 2 to {MAX_INPUTS} inputs, got {inputs}")
+        if inputs > MAX_HASHED:
+            raise ParameterError(f"a channel must have 2 to {MAX_HASHED} inputs, got {inputs}")
         if not 1 <= u < t:
             raise ParameterError(f"local hashing weights must satisfy t > u >= 1, got t = {t}, u = {u}")
         self.pool, self.t, self.u = HashPool(inputs, buckets), t, u
@@ -69,6 +71,11 @@ class LocalHashing(FiniteChannel):
     @cached_property
     def epsilon(self) -> float:  # noqa: D102 - inherited
         return log_above(self.t, self.u)
+
+    @property
+    def odds(self) -> tuple[int, int]:
+        """The ratio of a symbol's probabilities for an input in its bucket and one outside it, exactly."""
+        return self.t, self.u
 
     def weight(self, x: int, y: int) -> int:  # noqa: D102 - inherited
         value = self._checked_input(x)
@@ -167,7 +174,7 @@ def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) ->
     """Return local hashing of K inputs with the public pool of its number of buckets.
 
     Args:
-        inputs: K, 2 to MAX_INPUTS.
+        inputs: K, 2 to MAX_HASHED.
         epsilon: The declared epsilon, per report; the certified one is at least 2^-36 below it.
         buckets: q, a prime or a power of two. None: the one with the smallest mean squared error of a
             value's share, over values equally common; about e^epsilon + 1 where K is large.
@@ -180,7 +187,7 @@ def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) ->
     >>> channel.pool.buckets, channel.pool.seeds, channel.outputs
     (4, 341, 1364)
     """
-    count = checked_inputs(inputs)
+    count = checked_inputs(inputs, most=MAX_HASHED)
     ceiling = exp_below(checked_epsilon(epsilon) - HEADROOM)
     possible = _possible(count)
     if buckets is None:
@@ -190,8 +197,9 @@ def local_hashing(inputs: int, *, epsilon: float, buckets: int | None = None) ->
     elif buckets not in possible:
         nearest = int(possible[np.argmin(np.abs(possible - buckets))])
         raise ParameterError(
-            f"buckets must be a prime or a power of two whose pool has at most {MAX_SYMBOLS} cells, and at "
-            f"most as many as tell {count} inputs apart by one seed; got {buckets}, nearest is {nearest}"
+            "buckets must be a prime or a power of two whose pool has at most "
+            f"{most_symbols(count)} cells, and at most as many as tell {count} inputs apart by one seed; "
+            f"got {buckets}, nearest is {nearest}"
         )
     pool = HashPool(count, int(buckets))
     return LocalHashing(count, int(buckets), *_weights(pool, ceiling))
@@ -201,7 +209,7 @@ def _possible(inputs: int) -> NDArray[np.int64]:
     """Return the numbers of buckets that a pool can have, up to the first that one seed is enough for."""
     orders = field_orders(max(2 * inputs, 4))  # there is a prime between K and 2 K
     orders = orders[: np.searchsorted(orders, inputs) + 1]
-    return orders[orders * (_points(inputs, orders) - 1) // (orders - 1) <= MAX_SYMBOLS]
+    return orders[orders * (_points(inputs, orders) - 1) // (orders - 1) <= most_symbols(inputs)]
 
 
 def _points(inputs: int, orders: NDArray[np.int64]) -> NDArray[np.int64]:

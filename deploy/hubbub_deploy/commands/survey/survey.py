@@ -91,7 +91,15 @@ def _keygen(options: argparse.Namespace) -> int:
 
 
 def _sign(options: argparse.Namespace) -> int:
-    from hubbub.survey import MAX_LIFE_S, MAX_LIST_BYTES, SurveyList, digest_of, public_key, public_text  # noqa: PLC0415
+    from hubbub.survey import (  # noqa: PLC0415
+        MAX_LIFE_S,
+        MAX_LIST_BYTES,
+        SurveyList,
+        digest_of,
+        in_list_order,
+        public_key,
+        public_text,
+    )
 
     if not 0 < options.days * DAY_S <= MAX_LIFE_S:
         raise DeployError(
@@ -101,7 +109,7 @@ def _sign(options: argparse.Namespace) -> int:
     key = load_signing_key(options.key)
     keys = [public_key(public_text(key)), *([public_key(options.former)] if options.former else [])]
     before = _before(options.out, keys)
-    surveys = {survey.digest: survey for survey in map(load_survey, options.surveys)}
+    surveys = {survey.digest: survey for survey in in_list_order(map(load_survey, options.surveys))}
     named: dict[tuple[str, int], bytes] = {}
     for digest, survey in surveys.items():
         if named.setdefault((survey.id, survey.version), digest) != digest:
