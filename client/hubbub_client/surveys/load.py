@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hubbub.channels import MAX_BLOCKS
-from hubbub.filter import ConstantLaw
 from hubbub.survey import Survey
 from hubbub_client.surveys.schedule import is_static
 
 _STEP: Final = 8
 """Passes over every pair of blocks that a reservation and its answer make where values are shared."""
+
+_APART: Final = 2
+"""Readings that the filter has in place of all values of a coordinate that one survey keeps for itself."""
 
 
 class SurveyLoad(NamedTuple):
@@ -52,7 +54,7 @@ def answer_work(survey: Survey) -> int:
     Those of a memoised value go over all that is known of it, whose blocks are at most its values.
     """
     if survey.form.apart:
-        return _STEP * ConstantLaw.inputs
+        return _STEP * _APART
     if survey.mapping is None or not is_static(survey):
         return _STEP * survey.channel.inputs
     return _STEP * (survey.mapping.size + min(survey.mapping.size, MAX_BLOCKS) ** 2)

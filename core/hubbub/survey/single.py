@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import ParameterError
-from hubbub.filter import constant_law
 from hubbub.filter.query import MAX_CELLS
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
@@ -95,7 +94,11 @@ class Single(BaseForm):
 
     def likelihood(self, channel: Channel) -> Law:
         """Return the channel's law; a constant, where the domain is too large for cells."""
-        return constant_law(channel, cast("mechanisms.LocalHashing", channel).odds) if self.apart else channel
+        if not self.apart:
+            return channel
+        from hubbub.filter import constant_law  # noqa: PLC0415 - few surveys need it
+
+        return constant_law(channel, cast("mechanisms.LocalHashing", channel).odds)
 
     alone: ClassVar[bool] = True
     """True: it asks for one attribute, and has the canonical layout of one."""
