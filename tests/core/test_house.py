@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 25_550,
-    "authoring": 8_280,
+    "core": 26_300,
+    "authoring": 8_570,
     "lab": 8_280,
-    "client": 6_790,
+    "client": 6_800,
     "client/web": 3_540,
     "collector": 3_980,
     "topic": 2_230,
-    "aggregator": 15_710,
+    "aggregator": 15_720,
     "results": 1_010,
-    "deploy": 10_360,
-    "bench": 17_090,
+    "deploy": 10_410,
+    "bench": 17_170,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
