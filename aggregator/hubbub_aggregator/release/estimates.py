@@ -63,7 +63,7 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | 
         for cell in values:
             cell["category"] = None
     categories = _cells(names, category_columns)
-    for cell, (depth, above) in zip((*categories, *values), survey.form.places or (), strict=False):
+    for cell, (depth, above) in zip((*categories, *values), survey.form.cell_levels or (), strict=False):
         cell |= {"tree_level": depth, "category": above}
     mean = None
     if estimate.mean is not None and math.isfinite(estimate.mean):

@@ -79,7 +79,7 @@ COLUMNS_OF_STATISTICS: Final = tuple(field.name for field in fields(StatisticRow
 def table_facts(survey: Survey) -> Facts | None:
     """Return what statistics need of a cross table, as JSON types: readings and noise; None of others."""
     form = survey.form
-    if survey.category_of.ndim != 2 or not form.tells_values or form.places is not None:
+    if survey.category_of.ndim != 2 or not form.tells_values or form.cell_levels is not None:
         return None
     names, sizes = list(survey.category_names), [int(np.ptp(row)) + 1 for row in survey.category_of]
     attributes = []

@@ -120,7 +120,7 @@ def survey_distances(
     if survey.form.alone:
         asked_of = Workload.of_survey(survey, objective=objective, participation=participation)
         return distances(asked_of, survey.channel)
-    if survey.form.places is not None:
+    if survey.form.cell_levels is not None:
         return _of_tree(survey, participation)
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)

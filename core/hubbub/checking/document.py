@@ -284,7 +284,7 @@ def _value_categories(checked: Checked, survey: Survey, document: Document) -> N
     one = survey.category_of.ndim == 1
     due = [names[category] for category in survey.category_of.tolist()] if one else None
     said = [cell["category"] for cell in document["values"]]
-    if (places := survey.form.places) is not None:
+    if (places := survey.form.cell_levels) is not None:
         cells = (*document["categories"], *document["values"])
         stated = [[cell["tree_level"], cell["category"]] for cell in cells]
         checked.fact("levels and categories of a tree", stated, [list(place) for place in places])
@@ -421,7 +421,7 @@ def _consistent(checked: Checked, survey: Survey, document: Document) -> None:
         return
     margins = survey.category_of
     groups: list[tuple[str, Floats, Floats, float]] = []
-    if survey.form.places is not None:
+    if survey.form.cell_levels is not None:
         groups += _within_levels(margins, raw, shown)
     elif margins.ndim == 2:
         groups.append(("consistent.values", raw[0], shown[0], 1.0))

@@ -74,7 +74,7 @@ class Form(Protocol):
         """Category of every input, shape (K,), or one row per margin, shape (margins, K)."""
 
     @property
-    def places(self) -> tuple[tuple[int, str | None], ...] | None:
+    def cell_levels(self) -> tuple[tuple[int, str | None], ...] | None:
         """Level in a tree, from 1, and name of what it is in, of every category and then of every input.
 
         None where categories are no tree: the rows of `category_of` are then margins.
@@ -174,7 +174,7 @@ class BaseForm:
         return None
 
     @property
-    def places(self) -> tuple[tuple[int, str | None], ...] | None:
+    def cell_levels(self) -> tuple[tuple[int, str | None], ...] | None:
         """None: categories are no tree."""
         return None
 

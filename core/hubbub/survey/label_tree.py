@@ -221,7 +221,7 @@ class LabelTree(BaseForm):
         return found
 
     @cached_property
-    def places(self) -> tuple[tuple[int, str | None], ...]:
+    def cell_levels(self) -> tuple[tuple[int, str | None], ...]:
         """Level, from 1, and name of what it is in, of every category and then of every input."""
         found: list[tuple[int, str | None]] = []
         for level, labels in enumerate(self._labels):

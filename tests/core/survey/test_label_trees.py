@@ -38,7 +38,7 @@ def test_a_value_is_in_the_categories_of_its_file_at_every_level() -> None:
         assert tuple(names[row[x]] for row in survey.category_of) == within
     assert survey.input_of(None) == survey.input_of("Atlantis") == survey.missing_input == 11
     assert [names[row[-1]] for row in survey.category_of] == ["missing"] * 3
-    places = survey.form.places
+    places = survey.form.cell_levels
     assert places is not None and places[: len(names)][4] == (2, "Europe")
     assert places[-1] == (4, "missing") and places[len(names) + survey.input_of("Goa")] == (
         4,
@@ -51,7 +51,7 @@ def test_canonical_bytes_are_read_as_what_they_were_made_of(text: str) -> None:
     survey = Survey.parse(text)
     again = Survey.from_canonical(survey.canonical)
     assert again == survey and again.category_names == survey.category_names
-    assert again.input_labels == survey.input_labels and again.form.places == survey.form.places
+    assert again.input_labels == survey.input_labels and again.form.cell_levels == survey.form.cell_levels
 
 
 def test_bytes_with_a_change_anywhere_are_refused_or_another_survey() -> None:

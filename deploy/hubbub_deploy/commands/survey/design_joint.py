@@ -68,7 +68,7 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
             (half.categories_low, half.categories_high),
         )
     ]
-    if survey.form.places is not None:
+    if survey.form.cell_levels is not None:
         return found | _of_tree(survey, estimate, half)
     workload = Workload.uniform(
         kind="labels",
