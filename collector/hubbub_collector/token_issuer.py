@@ -95,21 +95,28 @@ class Grants:
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS issued (period INTEGER NOT NULL, who BLOB NOT NULL, "
-                "request BLOB NOT NULL, PRIMARY KEY (period, who)) STRICT, WITHOUT ROWID"
-            )
-            # The last period whose grants are gone; a file without one let go of all but its last two.
-            self._db.execute("CREATE TABLE IF NOT EXISTS swept (period INTEGER NOT NULL) STRICT")
-            self._db.execute(
-                "INSERT INTO swept SELECT (SELECT coalesce(max(period), 0) - 2 FROM issued) "
-                "WHERE NOT EXISTS (SELECT 1 FROM swept)"
-            )
+            try:
+                self._begin()
+            except BaseException:
+                self._db.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             found = repr(error.strerror) if isinstance(error, OSError) else "one of another kind"
             raise CollectorError(f"{path}: must be a file of grants, got {found}") from None
+
+    def _begin(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS issued (period INTEGER NOT NULL, who BLOB NOT NULL, "
+            "request BLOB NOT NULL, PRIMARY KEY (period, who)) STRICT, WITHOUT ROWID"
+        )
+        # The last period whose grants are gone; a file without one let go of all but its last two.
+        self._db.execute("CREATE TABLE IF NOT EXISTS swept (period INTEGER NOT NULL) STRICT")
+        self._db.execute(
+            "INSERT INTO swept SELECT (SELECT coalesce(max(period), 0) - 2 FROM issued) "
+            "WHERE NOT EXISTS (SELECT 1 FROM swept)"
+        )
 
     def grant(self, period: int, who: bytes, request: bytes) -> Grant:
         """Return whether a device's request is its first of the period, the same once more, or another.

@@ -46,19 +46,24 @@ class LabelTree(BaseForm):
 
     Attributes:
         attributes: One of integers or labels; of a heat map two of integers, across and up.
-        mapping: Input of every index of the domain and, last, of missing, shape (size + 1,): the values in
+        places: Input of every index of the domain and, last, of missing, shape (size + 1,): the values in
             the order of the tree. Of a heat map an axis for each attribute.
         sizes: Values in every category, level by level from the coarsest; missing left out.
         names: Their names; a category that is not split is named again at the next level. None: a heat map.
     """
 
     attributes: tuple[Attribute, ...]
-    mapping: NDArray[np.intp]
+    places: NDArray[np.intp]
     sizes: tuple[tuple[int, ...], ...]
     names: tuple[tuple[str, ...], ...] | None
 
     def __post_init__(self) -> None:
-        self.mapping.setflags(write=False)
+        self.places.setflags(write=False)
+
+    @property
+    def mapping(self) -> NDArray[np.intp]:
+        """Input of every index of the domain and, last, of missing, an axis for each attribute."""
+        return self.places
 
     @classmethod
     def quadtree(cls, rules: Rules, attributes: Sequence[Attribute]) -> LabelTree:

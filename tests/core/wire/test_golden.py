@@ -40,6 +40,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 ELSEWHERE = (
     "survey-list.bin",
     "formats",
+    "form-releases.txt",
 )
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
 OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
