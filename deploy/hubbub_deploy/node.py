@@ -35,6 +35,7 @@ from hubbub_deploy.announced import refuse_changed
 from hubbub_deploy.errors import AlreadyRunningError, DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
+from hubbub_deploy.settings import NodeOptions
 from hubbub_deploy.supervise import is_full, run_supervised
 from hubbub_topic import BoundedLog, LogError, LogLockedError, SqliteLog
 
@@ -77,24 +78,17 @@ def page_of(url: str, digest: str) -> str:
 LOG_FILE: Final = "log.sqlite"
 STORE_FILE: Final = "store.sqlite"
 DEAD_FILE: Final = "dead.sqlite"
-# A slow disk's fsync beside a linger; below it a node would refuse what it wrote.
-_LEAST_GRACE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSettings:
-    """The settings of one node.
+class NodeSettings(NodeOptions):
+    """The settings of one node: its options, and what no file gives.
 
     Attributes:
         surveys: The surveys that it serves, admits and releases.
         data_dir: Folder of the log, the store, the archive and the dead letters; made if absent.
-        host: Address to listen on.
-        port: TCP port; 0 for any free one.
-        partitions: Of a new log; an existing log keeps its own number and must be opened with it.
-        grace_s: Seconds between a round's last possible report and its seal, at least 1; and the most that a
-            batch may take from admission to the log before its senders are told 503: 5 s is 250 lingers.
+        port: See `NodeOptions`; here any free one by default.
         gateway: Bounds and waits of the gateway.
-        dead_letter_payload: Whether a dead letter holds the record's bytes: "none" or "whole".
         clock: Seconds since 1970, for admission and seals.
         boot_clock: Seconds since the machine started, suspended ones included: no round is sealed while
             `clock` is further ahead of it than the grace, counted from the node's start.
@@ -104,21 +98,13 @@ class NodeSettings:
         alerts: The thresholds of alerts on releases.
         skip: Partition and offset of records to pass over for good.
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
-        streams: Caps on the page's streams of changes.
         permits: What senders must show.
-        log_keep_s: Seconds that counted records of released rounds are kept; 0 for ever.
-        log_keep_bytes: Bytes of the log above which the oldest such records go; 0 for any number.
-        log_max_bytes: Bytes of the log past which uploads get 503; 0 for any number.
     """
 
     surveys: tuple[Survey, ...]
     data_dir: Path
-    host: str = "127.0.0.1"
     port: int = 0
-    partitions: int = 4
-    grace_s: float = 5.0
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
-    dead_letter_payload: Literal["none", "whole"] = "none"
     clock: Callable[[], float] = time.time
     boot_clock: Callable[[], float] = boot_s
     survey_list: Path | None = None
@@ -126,15 +112,7 @@ class NodeSettings:
     alerts: AlertRules = field(default_factory=AlertRules)
     skip: Sequence[tuple[int, int]] = ()
     read_token: str | None = field(default=None, repr=False)
-    streams: StreamCaps = field(default_factory=StreamCaps)
     permits: Permits = field(default_factory=Permits)
-    log_keep_s: float = 0.0
-    log_keep_bytes: int = 0
-    log_max_bytes: int = 0
-
-    def __post_init__(self) -> None:
-        if self.grace_s < _LEAST_GRACE_S:
-            raise DeployError(f"grace must be at least {_LEAST_GRACE_S:g} s, got {self.grace_s}")
 
 
 class _Counting:
@@ -214,7 +192,8 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                 stack.enter_context(contextlib.closing(store))
                 archive = stack.enter_context(contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)))
                 dead = stack.enter_context(contextlib.closing(SqliteDeadTopic(folder / DEAD_FILE)))
-            letters = KeyedDeadLetters(dead, log_identity=log.identity, payload=settings.dead_letter_payload)
+            kept: Literal["none", "whole"] = "whole" if settings.dead_letter_payload == "whole" else "none"
+            letters = KeyedDeadLetters(dead, log_identity=log.identity, payload=kept)
             skips = skips_of(dead.records().values(), log.identity)
             for partition, offset in settings.skip:
                 stored, now_s = store.load(partition).offset, int(settings.clock())
@@ -305,7 +284,7 @@ def serve(
             running=partial(_counted_first, ingest.state.gateway.running, worker),
             settings=settings.gateway,
             read_token=settings.read_token,
-            streams=settings.streams,
+            streams=StreamCaps(settings.streams, settings.client_streams),
             recounts=RecountFolder(settings.data_dir),
         ).serve(
             listener,

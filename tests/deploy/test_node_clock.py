@@ -18,7 +18,7 @@ HEALTH = Survey.parse(LABELS)
 
 @pytest.mark.parametrize("grace_s", [0.0, 0.99])
 def test_a_grace_that_leaves_no_time_to_write_a_batch_is_refused(tmp_path: Path, grace_s: float) -> None:
-    with pytest.raises(DeployError, match=f"grace must be at least 1 s, got {grace_s}"):
+    with pytest.raises(DeployError, match=f"grace_s must be a number of at least 1, got {grace_s}"):
         NodeSettings(surveys=(HEALTH,), data_dir=tmp_path, grace_s=grace_s)
 
 

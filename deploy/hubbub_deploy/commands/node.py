@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from hubbub_deploy import release_options
@@ -37,7 +38,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
-    from hubbub_aggregator.web import StreamCaps  # noqa: PLC0415
     from hubbub_deploy.node import NodeSettings, serve  # noqa: PLC0415
 
     chosen, gateway, _ = node_settings(options.settings, flags=vars(options))
@@ -54,18 +54,10 @@ def run(options: argparse.Namespace) -> int:
             survey_list=options.list,
             fleet=fleet,
             alerts=release_options.alert_rules(options),
-            host=chosen.host,
-            port=chosen.port,
-            partitions=chosen.partitions,
-            grace_s=chosen.grace_s,
             gateway=gateway,
             skip=options.skip,
             read_token=read_token(options),
-            streams=StreamCaps(chosen.streams, chosen.client_streams),
             permits=permits(options),
-            log_keep_s=chosen.log_keep_s,
-            log_keep_bytes=chosen.log_keep_bytes,
-            log_max_bytes=chosen.log_max_bytes,
-            dead_letter_payload="whole" if chosen.dead_letter_payload == "whole" else "none",
+            **asdict(chosen),
         )
     )

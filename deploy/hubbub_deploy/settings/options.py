@@ -36,7 +36,9 @@ class NodeOptions:
         host: Address to listen on.
         port: TCP port, 0 for any free one.
         partitions: Partitions of a new log; an existing one keeps its own number.
-        grace_s: Seconds from a round's last possible report to its seal.
+        grace_s: Seconds from a round's last possible report to its seal. It is the most, too, that a batch
+            may take from admission to the log before its senders are told 503: 5 s is 250 lingers; below 1 a
+            slow disk's fsync beside a linger would have a node refuse what it wrote.
         dead_letter_payload: Whether dead letters hold the bytes of their records: none or whole.
         streams: Pages with a stream of changes at once; the others poll.
         client_streams: Of these from one address, which behind a proxy is that of all pages.
@@ -62,7 +64,7 @@ class NodeOptions:
     log_max_bytes: int = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
+        for field in fields(NodeOptions):
             value = getattr(self, field.name)
             if field.type == "str":
                 words = WORDS.get(field.name)
