@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from hubbub.small_file import read_small
+from hubbub.small_file import read_small, unreadable
 from hubbub_authoring.files import survey_of, survey_text
 from hubbub_deploy.errors import DeployError
 
@@ -155,6 +155,24 @@ def refuse_unwritable(path: Path, *, kind: Literal["file", "folder"]) -> None:
         raise DeployError(f"{path}: cannot be written: {os.strerror(number)}")
 
 
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise a DeployError for whatever keeps a file or a folder from being written within."""
+    try:
+        yield
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def reading(subject: object) -> Iterator[None]:
+    """Raise a DeployError for whatever keeps a file of text from being read within, without a word of it."""
+    try:
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeployError(f"{subject} cannot be read: {unreadable(error)}") from None
+
+
 def create(path: Path, data: bytes, *, mode: int) -> None:
     """Write a file that must not be there yet; nobody else could ever read it, if the mode says so.
 
@@ -166,16 +184,15 @@ def create(path: Path, data: bytes, *, mode: int) -> None:
     Raises:
         DeployError: If there is something of that name, or it cannot be written.
     """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with writing(path):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        except FileExistsError:
+            raise DeployError(f"{path} is there already, and is not overwritten") from None
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-    except FileExistsError:
-        raise DeployError(f"{path} is there already, and is not overwritten") from None
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def load_signing_key(path: Path) -> Ed25519PrivateKey:

@@ -48,11 +48,7 @@ def commands() -> str:
     parser = _parser()
     actions = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
     lines = ["# Commands", "", "```text", parser.format_help().strip(), "```"]
-    seen: set[int] = set()
     for name, each in named(actions):
-        if id(each) in seen:  # an earlier name of the same command
-            continue
-        seen.add(id(each))
         level = "##" if " " not in name else "###"
         lines += ["", f"{level} hubbub {name}", "", "```text", each.format_help().strip(), "```"]
     return "\n".join(lines) + "\n"

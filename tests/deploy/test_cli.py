@@ -42,8 +42,8 @@ def labels(tmp_path: Path) -> Path:
         (["node", "a.toml"], "required: --data"),
         (["node", "a.toml", "--data", "d", "--port", "-1"], "--port: must be an integer of at least 0"),
         (["node", "a.toml", "--data", "d", "--partitions", "0"], "--partitions: must be an integer"),
-        (["node", "a.toml", "--data", "d", "--grace", "nan"], "--grace: must be a finite number"),
-        (["node", "a.toml", "--data", "d", "--grace", "-1"], "--grace: must be a finite number"),
+        (["node", "a.toml", "--data", "d", "--grace-s", "nan"], "--grace-s: must be a finite number"),
+        (["node", "a.toml", "--data", "d", "--grace-s", "-1"], "--grace-s: must be a finite number"),
         (["node", "a.toml", "--data", "d", "--colour"], "unrecognized arguments: --colour"),
         (["replay", "a.csv"], "required: --survey"),
         (["survey"], "required: VERB"),
@@ -206,7 +206,6 @@ NAMES = {
     "one machine": ["node", "export", "delete", "dead-letters", "config"],
     "a cluster": ["topic", "collector", "aggregator", "dashboard", "issuer", "add-partitions", "skip-lost"],
 }
-EARLIER = {"grow": "add-partitions", "dead": "dead-letters", "adopt": "skip-lost"}
 
 
 def listed(text: str) -> dict[str, list[str]]:
@@ -220,13 +219,12 @@ def listed(text: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("program", [[*COMMAND], [sys.executable, "-m", "hubbub_deploy"]])
-def test_help_lists_the_commands_under_headings_and_no_earlier_name(program: list[str]) -> None:
+def test_help_lists_the_commands_under_headings(program: list[str]) -> None:
     found = subprocess.run(
         [*program, "--help"], capture_output=True, check=False, text=True, env=environment()
     )
     assert (found.returncode, found.stderr) == (0, "")
     assert listed(found.stdout) == NAMES
-    assert not re.search(r"(?<![a-z-])(grow|dead|adopt)(?![a-z-])", found.stdout)
 
 
 def test_the_command_alone_says_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +236,7 @@ def test_the_command_alone_says_what_to_do_next(capsys: pytest.CaptureFixture[st
 
 def test_every_command_ends_its_help_with_an_example_that_it_takes() -> None:
     commands = next(each for each in cli._parser()._actions if isinstance(each, argparse._SubParsersAction))
-    words = {name: each for name, each in named(commands) if name not in EARLIER}
+    words = dict(named(commands))
     assert set(EXAMPLES) <= set(words)
     for name, parser in words.items():
         examples = [
@@ -250,20 +248,6 @@ def test_every_command_ends_its_help_with_an_example_that_it_takes() -> None:
         for example in examples:
             assert example.startswith(f"hubbub {name} ") or name in ("survey", "agent", "issuer", "config")
             cli._parser().parse_args(shlex.split(example)[1:])
-
-
-@pytest.mark.parametrize(("earlier", "name"), EARLIER.items())
-def test_an_earlier_name_still_runs_the_command(
-    earlier: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    helps = []
-    for word in (earlier, name):
-        with pytest.raises(SystemExit) as ended:
-            main([word, "--help"])
-        assert ended.value.code == 0
-        helps.append(capsys.readouterr().out)
-    assert helps[0] == helps[1]
-    assert helps[0].startswith(f"usage: hubbub {name} ")
 
 
 def test_every_command_is_one_file_or_room_that_the_command_line_lists() -> None:

@@ -49,12 +49,18 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
             "topic cluster.toml --partitions 4 --replication 0",
             "--replication: must be an integer of at least 1",
         ),
-        ("grow cluster.toml --partitions -4", "--partitions: must be an integer of at least 1, got '-4'"),
         (
-            "adopt cluster.toml --partition -1 --from 5",
+            "add-partitions cluster.toml --partitions -4",
+            "--partitions: must be an integer of at least 1, got '-4'",
+        ),
+        (
+            "skip-lost cluster.toml --partition -1 --from 5",
             "--partition: must be an integer of at least 0, got '-1'",
         ),
-        ("adopt cluster.toml --partition 0 --from -5", "--from: must be an integer of at least 0, got '-5'"),
+        (
+            "skip-lost cluster.toml --partition 0 --from -5",
+            "--from: must be an integer of at least 0, got '-5'",
+        ),
         (
             "dashboard cluster.toml --data d --port 70000",
             "--port: must be an integer of at least 0 and at most",
@@ -69,7 +75,7 @@ def test_numbers_out_of_range_are_misuse_before_anybody_is_asked(refuse, line, s
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("dead none.toml", "none.toml: must be a readable file, got 'No such file or directory'"),
+        ("dead-letters none.toml", "none.toml: must be a readable file, got 'No such file or directory'"),
         ("dashboard broken.toml --data d", "broken.toml: must be TOML, got "),
         (
             "dashboard cluster.toml --data file --port 0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
-from hubbub_deploy.commands.arguments import add_alias, add_settings, load_settings, positive
+from hubbub_deploy.commands.arguments import add_settings, load_settings, positive
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,7 +22,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="for rounds that start then or later, as 2026-01-31T00:00:00Z (default: as soon as may be)",
     )
     grow.set_defaults(run=run)
-    add_alias(commands, "add-partitions", "grow")
 
 
 def run(options: argparse.Namespace) -> int:

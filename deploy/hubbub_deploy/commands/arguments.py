@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hubbub.small_file import read_small, unreadable
+from hubbub.small_file import read_small
 from hubbub_aggregator.web import StreamCaps
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import reading
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
@@ -26,8 +27,6 @@ READER_VARIABLE: Final = "HUBBUB_READ_TOKEN"
 """The variable that holds the token of readers, where no file does."""
 # For 16 random characters, 10,000 tries a second take longer than anybody lives.
 _TOKEN: Final = re.compile(r"[!-~]{16,512}")
-# Flags that had another name before their setting had one in a file.
-_EARLIER: Final = {"grace_s": ("--grace",)}
 
 
 def positive(text: str) -> int:
@@ -72,6 +71,25 @@ def add_skip(parser: argparse.ArgumentParser) -> None:
         metavar="PARTITION:OFFSET",
         help="pass over a record that cannot be applied, for good; may be repeated",
     )
+
+
+def add_people(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a table of people is read."""
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE=COLUMN",
+        help="where an attribute's column has another name; may be repeated",
+    )
+    add_spelling(parser)
+    parser.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
+
+
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a result beside its truth is printed."""
+    parser.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 def add_spelling(parser: argparse.ArgumentParser) -> None:
@@ -172,10 +190,8 @@ def read_token(options: argparse.Namespace) -> str | None:
     """
     path: Path | None = options.read_token_file
     if path is not None:
-        try:
+        with reading(f"read token file {path}"):
             token, place = read_small(path).decode("utf-8").strip(), str(path)
-        except (OSError, UnicodeDecodeError) as error:
-            raise DeployError(f"read token file {path} cannot be read: {unreadable(error)}") from None
     elif READER_VARIABLE in os.environ:
         token, place = os.environ[READER_VARIABLE].strip(), READER_VARIABLE
     else:
@@ -246,7 +262,6 @@ def add_rows(parser: argparse.ArgumentParser, title: str, rows: Iterable[Setting
     for row in rows:
         group.add_argument(
             row.flag,
-            *_EARLIER.get(row.key, ()),
             type=partial(_setting, row),
             choices=row.words or None,
             metavar=None if row.words else row.kind.upper(),
@@ -275,8 +290,3 @@ def add_log(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="logs as text or one JSON object per line (default: %(default)s)",
     )
-
-
-def add_alias(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, earlier: str) -> None:
-    """Accept an earlier name of a command, which help does not list."""
-    commands.choices[earlier] = commands.choices[name]

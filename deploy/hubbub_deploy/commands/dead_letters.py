@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import add_alias, load_settings
+from hubbub_deploy.commands.arguments import load_settings
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,7 +19,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "source", type=Path, metavar="SETTINGS|FOLDER", help="a cluster's settings, or a node's folder"
     )
     dead.set_defaults(run=run)
-    add_alias(commands, "dead-letters", "dead")
 
 
 def run(options: argparse.Namespace) -> int:

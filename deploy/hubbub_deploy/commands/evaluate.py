@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hubbub_deploy.commands.arguments import add_spelling, positive, spelling, whole
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import refuse_unwritable
+from hubbub_deploy.files import refuse_unwritable, writing
 
 if TYPE_CHECKING:
     from hubbub_lab.evaluate import CaseKey, EvaluationPlan
@@ -211,7 +211,5 @@ def _progress(done: int, cases: int, key: CaseKey) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None

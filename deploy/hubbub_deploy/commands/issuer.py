@@ -16,6 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.small_file import read_small, unreadable
 from hubbub_deploy.commands.arguments import add_address, add_log, positive, whole
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import reading
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -86,10 +87,8 @@ def permits(options: argparse.Namespace) -> Permits:
     from hubbub_collector import CollectorError, Permits  # noqa: PLC0415 - others need no server library
 
     path: Path | None = options.upload_password_file
-    try:
+    with reading(f"upload password file {path}"):
         password = None if path is None else read_small(path).decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"upload password file {path} cannot be read: {unreadable(error)}") from None
     try:
         issuers = tuple(map(_issuer, options.issuer))
         return Permits(password=password, issuers=_with_quotas(issuers, options.issuer_quota))

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.small_file import unreadable
 from hubbub_deploy.commands.arguments import (
+    add_people,
     add_plain_http,
     add_read_token,
-    add_spelling,
+    add_result,
     columns,
     positive,
     rate,
@@ -24,7 +24,7 @@ from hubbub_deploy.commands.arguments import (
     whole,
 )
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import words
+from hubbub_deploy.files import reading, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,15 +54,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate.add_argument(
         "--survey", action="append", default=[], metavar="ID", help="answer only this one; may be repeated"
     )
-    simulate.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="ATTRIBUTE=COLUMN",
-        help="where an attribute's column has another name; may be repeated",
-    )
-    add_spelling(simulate)
-    simulate.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
+    add_people(simulate)
     simulate.add_argument("--rounds", type=positive, default=1, help="how many to answer (default: 1)")
     simulate.add_argument("--rate", type=rate, metavar="UPLOADS", help="a second (default: as fast as taken)")
     for name, text in (
@@ -106,8 +98,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     simulate.add_argument(
         "--compare", action="store_true", help="wait for the releases, and set them beside the truth"
     )
-    simulate.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
-    simulate.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_result(simulate)
     simulate.set_defaults(run=run)
 
 
@@ -216,10 +207,8 @@ def _issuer(options: argparse.Namespace) -> tuple[TokenIssuer, list[str]] | None
     if None in given:
         raise DeployError("--issuer, --issuer-url and --credentials must be given together")
     name, _, key = options.issuer.partition("=")
-    try:
+    with reading(options.credentials):
         credentials = words(options.credentials)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"{options.credentials} cannot be read: {unreadable(error)}") from None
     first = credentials[0] if credentials else ""
     issuer = TokenIssuer(
         options.issuer_url, name, key, first, quantity=options.quantity, plain_http=options.plain_http

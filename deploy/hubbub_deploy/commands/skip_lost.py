@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hubbub_deploy.commands.arguments import add_alias, add_settings, load_settings, whole
+from hubbub_deploy.commands.arguments import add_settings, load_settings, whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +20,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="the first offset to count; all before it is lost",
     )
     parser.set_defaults(run=run)
-    add_alias(commands, "skip-lost", "adopt")
 
 
 def run(options: argparse.Namespace) -> int:

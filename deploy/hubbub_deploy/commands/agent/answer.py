@@ -9,11 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hubbub.small_file import read_small, unreadable
+from hubbub.small_file import read_small
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, number_of_round, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import reading
 from hubbub_lab.texts import number_of, whole_of
 
 
@@ -137,10 +138,8 @@ def _secret(path: Path | None, what: str) -> str | None:
     """Return what a file holds, None for no file; no message holds it."""
     if path is None:
         return None
-    try:
+    with reading(f"{what} file {path}"):
         return read_small(path).decode("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeployError(f"{what} file {path} cannot be read: {unreadable(error)}") from None
 
 
 def _tokens(options: argparse.Namespace) -> Tokens | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import port, positive, whole
+from hubbub_deploy.commands.arguments import add_result, port, positive, whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,8 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default="auto",
         help="hold the page open after the table until Ctrl-C; auto: where stdout is a terminal",
     )
-    demo.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
-    demo.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_result(demo)
     demo.set_defaults(run=run)
 
 

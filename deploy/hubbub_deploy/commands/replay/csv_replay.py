@@ -27,7 +27,7 @@ from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.surveys import most_answers
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
-from hubbub_deploy.files import load_survey, refuse_unwritable
+from hubbub_deploy.files import load_survey, refuse_unwritable, writing
 from hubbub_lab import texts
 from hubbub_lab.evaluation import (
     PLAIN,
@@ -231,7 +231,7 @@ def _log(column: Column, partition: int, count: Callable[[int], None]) -> Iterat
 
 def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> None:
     draw = _drawing(talk)
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for evaluation in evaluations:
             name = f"{evaluation.survey.id}-v{evaluation.survey.version}"
@@ -244,8 +244,6 @@ def _write(evaluations: Sequence[Evaluation], folder: Path, talk: Console) -> No
             talk.print(f"wrote {folder / name}.json" + (" and .png" if draw is not None else ""))
         summary = {evaluation.survey.id: evaluation.summary() for evaluation in evaluations}
         (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
-    except OSError as error:
-        raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
 
 
 def _drawing(talk: Console) -> Callable[[Evaluation, Path], None] | None:

@@ -42,7 +42,7 @@ from hubbub_aggregator.release import (
 from hubbub_aggregator.stores import RecountFolder, SqliteArchive
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable
+from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable, writing
 from hubbub_lab import texts
 from hubbub_lab.evaluation import print_json
 
@@ -407,7 +407,7 @@ def _write(
     folder = settings.out
     assert folder is not None  # noqa: S101 - the caller looked
     label = "".join(f"-without-{re.sub(r'[^A-Za-z0-9._-]', '-', name)}" for name in sorted(settings.without))
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in _named(found, surveys):
             (folder / f"{name}{label}.json").write_bytes(data)
@@ -415,8 +415,6 @@ def _write(
             (folder / f"{name}.counts").write_bytes(data)
         for survey in {digest: surveys[digest] for digest, _ in counts}.values():
             (folder / f"{survey.id}-v{survey.version}.survey").write_bytes(survey.canonical)
-    except OSError as error:
-        raise DeployError(f"{folder}: cannot be written: {error.strerror}") from None
     talk.print(f"wrote {len(found)} {'release' if len(found) == 1 else 'releases'} into {folder}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import add_spelling, columns, load_settings, spelling, whole
+from hubbub_deploy.commands.arguments import add_people, columns, load_settings, spelling, whole
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,15 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     replay.add_argument(
         "--archive", type=Path, help="compare a log's releases with those in this folder, byte for byte"
     )
-    replay.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="ATTRIBUTE=COLUMN",
-        help="where an attribute's column has another name; may be repeated",
-    )
-    add_spelling(replay)
-    replay.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
+    add_people(replay)
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")

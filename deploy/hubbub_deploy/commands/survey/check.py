@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import compatibility, plan
-from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import compiled, load_survey_and_text, said_of_auto
+from hubbub_deploy.files import compiled, load_survey_and_text, said_of_auto, writing
 
 if TYPE_CHECKING:
     from hubbub import Channel, Survey
@@ -255,9 +254,7 @@ def _compile(options: argparse.Namespace) -> int:
     survey, _ = compiled(options.file)
     for line in said_of_auto(survey):
         print(f"{options.file}: {line}", file=sys.stderr)
-    try:
+    with writing(options.out):
         options.out.write_bytes(survey.canonical)
-    except OSError as error:
-        raise DeployError(f"{options.out}: cannot be written: {error.strerror}") from None
     print(f"{len(survey.canonical)} bytes, digest {survey.digest.hex()}")
     return 0

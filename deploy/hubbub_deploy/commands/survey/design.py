@@ -39,7 +39,7 @@ from hubbub_authoring.files import survey_of, survey_text
 from hubbub_deploy.commands.survey import floors, risks
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95, show
 from hubbub_deploy.commands.survey.given_up import given_up, warnings
-from hubbub_deploy.commands.survey.plan import PlanTable, show_ways
+from hubbub_deploy.commands.survey.plan import PlanTable, in_columns, show_ways
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import comparing, create, refuse_unwritable, said_of_auto
 
@@ -53,6 +53,19 @@ TIE: Final = 2e-3
 """Costs this near count as equal: nobody should change a survey for them."""
 
 
+# Options of surveys of one attribute, in the order in which they are refused of others.
+_OF_ONE: Final = [
+    "objective",
+    "plot",
+    "write",
+    "epsilon",
+    "devices",
+    "want",
+    "over",
+    "max_gain",
+    "missing",
+    "shuffled",
+]
 # A cell of a table that is a number and nothing else.
 _PLAIN: Final = re.compile(r"-?[\d,]+(?:\.\d+)?")
 
@@ -393,24 +406,10 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
     for line in said_of_auto(survey):
         print(f"{file}: {line}", file=sys.stderr)
     if not survey.form.alone:
-        names = (
-            "objective",
-            "plot",
-            "write",
-            "epsilon",
-            "devices",
-            "want",
-            "over",
-            "max_gain",
-            "missing",
-            "shuffled",
-        )
-        for name in names:
-            if getattr(settings, name) is not None:
-                value = getattr(settings, name)
-                option = name.replace("_", "-")
-                rule = "must be absent for a table, a tree or a score"
-                raise DeployError(f"--{option} {rule}, got {_said(value)}")
+        for name in _OF_ONE:
+            if (value := getattr(settings, name)) is not None:
+                option, said = name.replace("_", "-"), getattr(value, "reports", value)
+                raise DeployError(f"--{option} must be absent for a table, a tree or a score, got {said}")
         show(survey, floors.asked(survey, text)[1], settings.output, study)
         return 0
     design = replace(
@@ -566,20 +565,5 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _table(rows: list[tuple[str, ...]]) -> str:
-    whole = _aligned([row for row in rows if len(row) == len(rows[0])])
-    rest = iter(whole)
-    rows = [next(rest) if len(row) == len(rows[0]) else row for row in rows]
-    widths = [max(len(row[i]) for row in whole) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            text.ljust(width) if i < 2 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=False))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def _said(value: object) -> object:
-    """Return an option's value as its user wrote it."""
-    return value.reports if isinstance(value, risks.Shuffling) else value
+    whole = iter(_aligned([row for row in rows if len(row) == len(rows[0])]))
+    return in_columns([next(whole) if len(row) == len(rows[0]) else row for row in rows], left=(0, 1))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hubbub_authoring.design import Candidate, boost_curve, compare, frontier
 from hubbub_deploy.commands.survey.design_joint import INTERVAL_95
-from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import writing
 from hubbub_lab.evaluation import as_typed, log_axes
 
 if TYPE_CHECKING:
@@ -49,13 +49,11 @@ def draw(design: SurveyDesign, path: Path, *, say: Callable[[str], None]) -> Non
     """
     mpl.use("Agg")
     figure = _figure(design, say)
-    try:
+    with writing(path):
         if path.suffix == ".html":
             path.write_text(_page(design, figure), encoding="utf-8")
         else:
             figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _figure(design: SurveyDesign, say: Callable[[str], None]) -> Figure:

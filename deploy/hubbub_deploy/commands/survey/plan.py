@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from hubbub import Survey
 from hubbub_authoring.design import MOST_EPSILON, AccuracyPlan, LifetimePlan, Spending, Workload
 from hubbub_deploy.commands.survey.given_up import factor
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.files import writing
 
 
 def numbers(text: str) -> list[float]:
@@ -48,6 +50,23 @@ def wanted(text: str) -> tuple[float, str]:
     if not 0.0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, with pt for points, got {text!r}")
     return number, unit
+
+
+def in_columns(rows: Sequence[tuple[str, ...]], *, left: Container[int]) -> str:
+    """Return rows as lines with their cells below each other, to the right but in the columns `left`.
+
+    A row with fewer cells than the first is a remark: it makes no column wider.
+    """
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    lines = [
+        [
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        for row in rows
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +194,7 @@ class PlanTable:
         unit = "percentage points" if self.points else "the unit of the mean"
         print(f"{title}: half a 95 % interval, in {unit}, for the objective ({self.objective})")
         print()
-        rows = self.rows()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [
-                cell.ljust(width) if i == 1 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            print("  ".join(cells).rstrip())
+        print(in_columns(self.rows(), left=(1,)))
         if self.want is not None:
             print()
             print("\n".join(self.answers()))
@@ -212,10 +224,8 @@ class PlanTable:
         with as_typed():
             axes.set_title(f"{title}: {self.objective}", fontsize=10)
         axes.legend(frameon=False)
-        try:
+        with writing(path):
             figure.savefig(path, dpi=150)
-        except OSError as error:
-            raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _finite(number: float) -> float | None:
@@ -276,10 +286,7 @@ def show_ways(
                 each.mechanism.label,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        print("  ".join([*cells, row[-1]]))
+    print(in_columns(rows, left=(5,)))
     print()
     least = min(found, key=lambda each: each.half_interval)
     narrower = found[0].half_interval / least.half_interval

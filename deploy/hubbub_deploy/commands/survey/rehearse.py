@@ -8,7 +8,7 @@ from pathlib import Path
 from hubbub.survey import number_of_round
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import load_survey
+from hubbub_deploy.files import load_survey, writing
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,9 +59,7 @@ def run(options: argparse.Namespace) -> int:
     account = shown.account
     print(f"spent {account.loss:.3f}, reserved {account.reserved:.3f}, left {account.left:.3f}")
     if options.page is not None:
-        try:
+        with writing(options.page):
             options.page.write_text(shown.page, encoding="utf-8")
-        except OSError as error:
-            raise DeployError(f"{options.page}: cannot be written: {error.strerror}") from None
         print(f"the owner's page: {options.page}")
     return 0

@@ -15,7 +15,7 @@ from hubbub.errors import HubbubError, ListError
 from hubbub.small_file import read_small
 from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, load_signing_key, load_survey
+from hubbub_deploy.files import create, load_signing_key, load_survey, writing
 
 if TYPE_CHECKING:
     from hubbub.survey import SurveyList
@@ -196,7 +196,7 @@ def _digest(named: str) -> bytes:
 
 def _replace(path: Path, data: bytes) -> None:
     """Put a whole file in the place of another: a server never reads half of it."""
-    try:
+    with writing(path):
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -207,5 +207,3 @@ def _replace(path: Path, data: bytes) -> None:
             Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
