@@ -176,20 +176,10 @@ class FiniteChannel(Channel):
     def perturb(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
     ) -> int | Symbols:
-        """Return one freshly drawn symbol per value.
-
-        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
-        calls draw the same symbols from the same bytes.
-
-        Args:
-            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
-            source: Where the bytes come from; leave it alone outside simulations and tests.
+        """Return one freshly drawn symbol per value; see `Channel.perturb`.
 
         Returns:
             An int for an int; else shape (n,), the smallest unsigned type that holds M - 1.
-
-        Raises:
-            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
         """
         if type(values) is int:
             if 0 <= values < self.inputs:

@@ -169,20 +169,10 @@ class SetChannel(Channel):
     def perturb(
         self, values: int | NDArray[np.integer[Any]] | Sequence[int], *, source: Source = SYSTEM
     ) -> bytes | Sets:
-        """Return one freshly drawn set per value, packed.
-
-        Every report is `epsilon`-differentially private for its value, over all K inputs. Array and scalar
-        calls have the same law; from the same bytes they may draw other sets.
-
-        Args:
-            values: One input, or inputs of shape (n,), any integer type, each in 0..K-1.
-            source: Where the bytes come from; leave it alone outside simulations and tests.
+        """Return one freshly drawn set per value, packed; see `Channel.perturb`.
 
         Returns:
-            `width` bytes for one value; else shape (n, width), uint8.
-
-        Raises:
-            ParameterError: If a value is not an integer or out of range; the message does not repeat it.
+            `width` bytes for one value; else shape (n, width), uint8, from the same bytes perhaps other sets.
         """
         if isinstance(values, int):
             return self.draw(self._checked_input(values), source)

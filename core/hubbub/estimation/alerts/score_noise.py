@@ -208,34 +208,42 @@ def least_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
         n: Reports, >= 1.
         rate: Above 0, below 1.
     """
-    rate, slack = noise.slack_at(n, rate)
-    log_rate = -math.log(rate)
-
-    def least(part: ScoreNoise, _: Floats) -> Floats:
-        t = part.grid(1.0 / n, log_rate)
-        own, rest = part.logs(-t)
-        return np.asarray((-(log_rate / n + np.maximum(own - t, rest)) / t).max(axis=0))
-
-    return np.asarray(_by_kind(least, noise, np.zeros(len(noise.low))) - slack)
+    return -_extreme(noise, n, sign=-1.0, rate=rate)
 
 
 def largest_share(noise: ScoreNoise, n: int, *, rate: float) -> Floats:
-    """Return the estimates that a population gives with probability `rate` at most, or more, shape (c,).
+    """Return the estimates that a population gives with probability `rate` at most, or more, shape (c,)."""
+    return _extreme(noise, n, sign=1.0, rate=rate)
 
-    Args:
-        noise: Of the cells.
-        n: Reports, >= 1.
-        rate: Above 0, below 1.
-    """
+
+def _extreme(noise: ScoreNoise, n: int, *, sign: float, rate: float) -> Floats:
+    """Return how far from 0, in a direction, an estimate is whatever the devices hold, shape (c,)."""
+
+    def log_of(part: ScoreNoise, t: Floats, _: Floats) -> Floats:
+        own, rest = part.logs(t)
+        return np.maximum(own + t, rest)
+
+    return _reached(log_of, noise, n, sign=sign, most=np.zeros(len(noise.low)), rate=rate)
+
+
+def _reached(
+    log_of: Callable[[ScoreNoise, Floats, Floats], Floats],
+    noise: ScoreNoise,
+    n: int,
+    *,
+    sign: float,
+    most: Floats,
+    rate: float,
+) -> Floats:
+    """Return min over t of (L / n + log_of(sign t)) / t, the slack added: Markov's inequality, shape (c,)."""
     rate, slack = noise.slack_at(n, rate)
     log_rate = -math.log(rate)
 
-    def largest(part: ScoreNoise, _: Floats) -> Floats:
+    def reached(part: ScoreNoise, held: Floats) -> Floats:
         t = part.grid(1.0 / n, log_rate)
-        own, rest = part.logs(t)
-        return np.asarray(((log_rate / n + np.maximum(own + t, rest)) / t).min(axis=0))
+        return np.asarray(((log_rate / n + log_of(part, sign * t, held)) / t).min(axis=0))
 
-    return np.asarray(_by_kind(largest, noise, np.zeros(len(noise.low))) + slack)
+    return np.asarray(_by_kind(reached, noise, most) + slack)
 
 
 def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
@@ -248,16 +256,12 @@ def deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float
         most: The largest true share, shape (c,).
         rate: Above 0, below 1.
     """
-    rate, slack = noise.slack_at(n, rate)
-    log_rate = -math.log(rate)
 
-    def missed(part: ScoreNoise, held: Floats) -> Floats:
-        t = part.grid(1.0 / n, log_rate)
-        own, rest = part.logs(sign * t)
-        log = rest + held * np.maximum(own - rest, 0.0)
-        return np.asarray(((log_rate / n + log) / t).min(axis=0))
+    def log_of(part: ScoreNoise, t: Floats, held: Floats) -> Floats:
+        own, rest = part.logs(t)
+        return np.asarray(rest + held * np.maximum(own - rest, 0.0))
 
-    return np.asarray(_by_kind(missed, noise, _rounded_up(most)) + slack)
+    return _reached(log_of, noise, n, sign=sign, most=_rounded_up(most), rate=rate)
 
 
 def crowd_deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate: float) -> Floats:
@@ -265,23 +269,9 @@ def crowd_deviation(noise: ScoreNoise, n: int, *, sign: int, most: Floats, rate:
 
     The devices counted are a random part of the crowd: so their scores differ by the noise and by who they
     are. Where a stated number of devices was asked, the bound holds, too: draws without replacement are
-    nearer to the truth (Hoeffding 1963, theorem 4).
-
-    Args:
-        noise: Of the cells.
-        n: Reports, >= 1.
-        sign: 1 for estimates above the truth, -1 for those below.
-        most: The crowd's largest true share, shape (c,).
-        rate: Above 0, below 1.
+    nearer to the truth (Hoeffding 1963, theorem 4). Arguments as those of `deviation`, of the crowd.
     """
-    rate, slack = noise.slack_at(n, rate)
-    log_rate = -math.log(rate)
-
-    def missed(part: ScoreNoise, held: Floats) -> Floats:
-        t = part.grid(1.0 / n, log_rate)
-        return np.asarray(((log_rate / n + _drawn(part, sign * t, held)) / t).min(axis=0))
-
-    return np.asarray(_by_kind(missed, noise, _rounded_up(most)) + slack)
+    return _reached(_drawn, noise, n, sign=sign, most=_rounded_up(most), rate=rate)
 
 
 def change_deviation(
