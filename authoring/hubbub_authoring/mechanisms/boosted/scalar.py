@@ -73,14 +73,7 @@ def piecewise(inputs: int, *, epsilon: float, missing: Missing = "none") -> Scal
     an output is e^eps times as likely. On a grid it holds a whole number of outputs, the one of the two next
     to that share which has the smaller worst variance; the decoded values then follow exactly. The worst
     variance of the continuous original is 4 e^(eps/2) / (3 (e^(eps/2) - 1)^2), at x = +-1.
-
-    Args:
-        inputs: Grid points K over [-1, 1], without the missing input, >= 2.
-        epsilon: The declared epsilon, per report.
-        missing: "input" adds the input K and the last symbol, for devices without a value.
-
-    Raises:
-        ParameterError: If a parameter is out of range.
+    Arguments and errors are those of `duchi`.
     """
     rows, decoded = _piecewise(inputs, _checked(inputs, epsilon))
     return _compiled(rows, decoded, inputs, epsilon, missing)
@@ -90,14 +83,7 @@ def hybrid(inputs: int, *, epsilon: float, missing: Missing = "none") -> ScalarC
     """Return the Hybrid mechanism: a coin between Piecewise and Duchi's, above epsilon 0.61.
 
     The symbol shows which of the two was drawn. That costs nothing, because both have the same epsilon.
-
-    Args:
-        inputs: Grid points K over [-1, 1], without the missing input, >= 2.
-        epsilon: The declared epsilon, per report.
-        missing: "input" adds the input K and the last symbol, for devices without a value.
-
-    Raises:
-        ParameterError: If a parameter is out of range.
+    Arguments and errors are those of `duchi`.
     """
     target = _checked(inputs, epsilon)
     if target <= HYBRID_FROM:
@@ -114,14 +100,7 @@ def square_wave(inputs: int, *, epsilon: float, missing: Missing = "none") -> Bo
 
     The half width is (eps e^eps - e^eps + 1)/(2 e^eps (e^eps - 1 - eps)) of the grid's length (Li et al.
     2020, section 5.3). `boosted` with kernel "uniform" searches it instead.
-
-    Args:
-        inputs: Grid points K, without the missing input, >= 2.
-        epsilon: The declared epsilon, per report.
-        missing: "input" adds the input K and the last symbol, for devices without a value.
-
-    Raises:
-        ParameterError: If a parameter is out of range.
+    Arguments and errors are those of `duchi`, on any grid.
     """
     e = _checked(inputs, epsilon)
     # In the limit 1/2, where both terms cancel.
