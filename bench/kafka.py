@@ -27,6 +27,7 @@ from typing import Any, cast
 
 import numpy as np
 import redis
+from counting_alone import count_only
 from servers import CORES, broker, pin, redis_server
 
 import hubbub
@@ -215,7 +216,7 @@ def parts(reports: int, size: int, step: int, redis_url: str) -> dict[str, float
         change = apply_many(state, enumerate(group, start=state.offset))
         timed("save", lambda p=partition, c=change: store.save(p, c))
         state.commit(change)
-    timed("decode and count", lambda: counting.count_only(survey, [r for c in columns.values() for r in c]))
+    timed("decode and count", lambda: count_only(survey, [r for c in columns.values() for r in c]))
     store.close()
     return took
 

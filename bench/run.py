@@ -19,6 +19,7 @@ from pathlib import Path
 import filters
 import msgpack
 import numpy as np
+from counting_alone import count_only
 
 import hubbub
 from hubbub.channels import Channel, SetChannel
@@ -167,7 +168,7 @@ def counting_core() -> None:
             return counts
 
         def core(payloads: list[bytes] = payloads) -> object:
-            return counting.count_only(survey, payloads)
+            return count_only(survey, payloads)
 
         def whole(payloads: list[bytes] = payloads, group: int = 20_000 // n) -> object:
             state = counting.PartitionState()

@@ -26,7 +26,7 @@ and dropped; one above it is a GapError.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
@@ -38,7 +38,6 @@ from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES, NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
 from hubbub_aggregator.counting.dead_letters import DeadLetter, Reason
-from hubbub_aggregator.counting.dedup import Unchecked
 from hubbub_aggregator.counting.issuers import IssuerTally, tallies_of, vouched_by
 from hubbub_aggregator.counting.partition import (
     NO_COUNTS,
@@ -53,9 +52,7 @@ from hubbub_aggregator.counting.quotas import within_quota, within_quotas
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
 from hubbub_aggregator.errors import GapError
 
-# So many bytes of records are counted as a group where nothing else says: what a group costs is then little.
-_GROUP_BYTES: Final = 1 << 20
-# More than a group's bytes, decoded, joined and looked up.
+# More than the bytes of a group of a MiB, decoded, joined and looked up.
 _KEPT_BYTES: Final = 1 << 24
 
 
@@ -121,37 +118,6 @@ def keep_freed_memory() -> None:
     gets one back. Nobody touched that, so it took no memory; with another library nothing happens.
     """
     np.empty(_KEPT_BYTES, dtype=np.uint8)
-
-
-def count_only(survey: Survey, records: Iterable[bytes]) -> Counts:
-    """Return reports per bin of one survey, all rounds together; no duplicates, no quotas.
-
-    It measures counting without a memory of ids; every other check is made.
-    """
-    keep_freed_memory()
-    total: Counts = np.zeros(survey.channel.bins, dtype=np.int64)
-    # A survey that is replaced compiles its channel anew.
-    surveys = {survey.digest: survey if survey.quota is None else replace(survey, quota=None)}
-    for group in _groups(records):
-        state = PartitionState(surveys=surveys, id_set=Unchecked)
-        for (digest, _), new in apply_many(state, enumerate(group)).rounds.items():
-            if digest == survey.digest and len(new.counts):
-                total += new.counts
-    return total
-
-
-def _groups(records: Iterable[bytes]) -> Iterable[list[bytes]]:
-    """Return the records in groups of about _GROUP_BYTES."""
-    group: list[bytes] = []
-    size = 0
-    for record in records:
-        group.append(record)
-        size += len(record)
-        if size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def count_symbols(symbols: NDArray[np.unsignedinteger], channel: Channel) -> Counts:

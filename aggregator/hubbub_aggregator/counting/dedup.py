@@ -108,24 +108,6 @@ class KeySet(IdSet, Protocol):
         ...
 
 
-class Unchecked:
-    """A stand-in that takes every id for new, to measure counting alone; never for a count that is used."""
-
-    def fresh(self, columns: Sequence[bytes]) -> Fresh:
-        """Return every id as new, unchecked."""
-        return Fresh(None, _NONE)
-
-    def known(self, ids: bytes) -> NDArray[np.bool_]:
-        """Return False for every id."""
-        return np.zeros(len(ids) // 16, dtype=np.bool_)
-
-    def add(self, fresh: Fresh) -> None:
-        """Do nothing: no key is remembered."""
-
-    def __len__(self) -> int:
-        return 0
-
-
 _NONE: Final = np.empty(0, dtype=np.uint64)
 
 

@@ -9,8 +9,7 @@ from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import NO_ROUND, SealRecord, Segment, encode_record
-from hubbub_aggregator.counting.counting import apply, apply_many, count_only
-from hubbub_aggregator.counting.dedup import Unchecked
+from hubbub_aggregator.counting.counting import apply, apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 from hubbub_aggregator.errors import GapError
@@ -241,21 +240,6 @@ def test_every_symbol_width_counts_alike(dtype: type[np.unsignedinteger]) -> Non
     ids = b"".join(report_id(i) for i in range(3))
     column = Segment(HEALTH.digest, 0, ids, np.array([0, 4, 4], dtype=dtype), 3, {})
     assert applied(batch(column)).rounds[HEALTH.digest, 0].counts.tolist() == [1, 0, 0, 0, 2]
-
-
-def test_count_only_agrees_with_apply_where_no_id_repeats() -> None:
-    records = [
-        batch(segment(HEALTH, 0, reports(*[i % 6 for i in range(50)], start=50 * k))) for k in range(9)
-    ]
-    expected = applied(*records).rounds[HEALTH.digest, 0].counts
-    assert count_only(HEALTH, records).tolist() == expected.tolist()
-
-
-def test_unchecked_ids_count_duplicates_twice() -> None:
-    state = PartitionState(surveys={HEALTH.digest: HEALTH}, id_set=Unchecked)
-    once = batch(segment(HEALTH, 0, reports(1)))
-    state.commit(apply_many(state, [(0, once), (1, once)]))
-    assert state.rounds[HEALTH.digest, 0].verdicts.accepted == 2
 
 
 @pytest.mark.parametrize("field", VerdictCounts._fields)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hubbub_aggregator.counting import dedup
-from hubbub_aggregator.counting.dedup import IdTable, Unchecked, keys_of
+from hubbub_aggregator.counting.dedup import IdTable, keys_of
 
 
 def ids_of(keys: list[tuple[int, int]]) -> bytes:
@@ -71,7 +71,6 @@ def test_known_are_those_that_were_added_whatever_repeats_in_the_question(held: 
     assert table.known(b"".join(asked)).tolist() == [one in some for one in asked]
     assert table.known(b"").tolist() == []
     assert len(table) == held
-    assert Unchecked().known(ids).tolist() == [False] * held
 
 
 def test_fresh_changes_nothing() -> None:
@@ -282,11 +281,3 @@ def test_process_grows_by_sixteen_bytes_per_id_at_its_peak_and_gets_them_back() 
     assert held == 2_000_000
     assert 8 * held < peak <= 16 * held + 2**21
     assert left < 2**22
-
-
-def test_unchecked_remembers_nothing() -> None:
-    unchecked = Unchecked()
-    ids = ids_of([(1, 1), (1, 1)])
-    unchecked.add(unchecked.fresh([ids]))
-    assert unchecked.fresh([ids]).mask is None
-    assert len(unchecked) == 0

@@ -9,7 +9,7 @@ from surveys import LABELS
 from hubbub.survey.survey import Survey
 from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub.wire.record import SealRecord, encode_record
-from hubbub_aggregator.counting.counting import apply, apply_many, count_only
+from hubbub_aggregator.counting.counting import apply, apply_many
 from hubbub_aggregator.counting.partition import PartitionState, share_of
 from hubbub_aggregator.counting.verdict_counts import VerdictCounts
 
@@ -126,10 +126,6 @@ def test_a_quota_cannot_be_judged_in_a_partition_that_is_nowhere() -> None:
     # One of four partitions that took the whole quota would look right for ever.
     with pytest.raises(ValueError, match="must be placed"):
         apply_many(PartitionState(), enumerate([announcement(FOUR), sent(0)]))
-
-
-def test_counting_alone_knows_no_quota() -> None:
-    assert count_only(FOUR, [sent(*range(9))]).tolist() == [0, 9, 0, 0, 0]
 
 
 def test_a_partition_that_took_more_before_quotas_were_judged_here_takes_none() -> None:
