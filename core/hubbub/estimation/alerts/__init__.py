@@ -1,5 +1,1 @@
 """Alerts on releases, bands that hold at every look, and the noise of a round's estimates behind both."""
-
-from hubbub.lazy import attach
-
-attach(__name__)

@@ -1,5 +1,1 @@
 """Estimates of several rounds side by side: the change between two, and a trend over all."""
-
-from hubbub.lazy import attach
-
-attach(__name__)

@@ -1,5 +1,1 @@
 """Trees of levels: one fit over all of them, and the variances of what it says, in O(K)."""
-
-from hubbub.lazy import attach
-
-attach(__name__)

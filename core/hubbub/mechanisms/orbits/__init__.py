@@ -1,5 +1,1 @@
 """Orbit channels: sets of values drawn by how many of each category they hold, of the least error."""
-
-from hubbub.lazy import attach
-
-attach(__name__)

@@ -1,1 +1,0 @@
-from hubbub.estimation.trees.tree import Moments as Moments, Tree as Tree, added_up as added_up
