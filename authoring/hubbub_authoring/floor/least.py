@@ -55,15 +55,6 @@ class Floor:
         least = ((self.error + sampling) / share - sampling + rest) * (1.0 - MARGIN)
         return Floor(least, self.proof) if least > 0.0 else None
 
-    @property
-    def reaches(self) -> bool:
-        """True where the floor's limit is the optimum: how near the search came to it is not said.
-
-        It came within 0.15 % for the mean at epsilon 6, and within 1e-6 for random sizes and weights
-        (docs/frontier.md).
-        """
-        return self.proof in ("orbits", "patterns", "pricing")
-
 
 def shares_floor(sizes: Sequence[int], *, epsilon: float, weights: Weights, missing: bool = True) -> Floor:
     """Return the floor of a weighted sum of the mean error of values and that of categories.

@@ -49,8 +49,6 @@ _START_IN_FILE: Final = "2026-01-01T00:00:00Z"
 _START_TIMEOUT_S: Final = 60.0
 _COUNT_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.1
-# Every upload waits for the batch it travels in, so speed is connections per linger: 64 keep two cores busy.
-_CONNECTIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
