@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 26_300,
-    "authoring": 8_570,
+    "core": 26_250,
+    "authoring": 8_540,
     "lab": 8_280,
     "client": 6_800,
     "client/web": 3_540,
     "collector": 3_990,
     "topic": 2_230,
-    "aggregator": 15_720,
+    "aggregator": 15_680,
     "results": 1_010,
-    "deploy": 10_410,
-    "bench": 17_170,
+    "deploy": 10_370,
+    "bench": 17_230,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
