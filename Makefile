@@ -13,7 +13,7 @@ DIST := $(VENV)-dist
 DOCS := $(VENV)-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench peers evidence docs dist lock clean
+.PHONY: help demo test quick check bench peers evidence simulate docs dist lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ peers: $(PEERS)/.ready ## other libraries beside this one, in one run; their own
 
 evidence: $(READY) ## what is too long for CI, kept in evidence/: NAME=...; without it the names
 	@$(BIN)/python bench/evidence.py $(NAME) $(ARGS)
+
+simulate: $(READY) ## a node's life in virtual time: SEED=17 tells one, SEEDS=1000 runs many
+	@PYTHONPATH=tests/harness $(BIN)/python tests/simulation/simulate.py $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 docs: $(DOCS)/.ready ## the site, into build/site; it is read offline
 	@$(DOCS)/bin/sphinx-build -q -W --keep-going -j auto -b html docs build/site

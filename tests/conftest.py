@@ -26,6 +26,7 @@ NOT_QUICK = (
     "bench",
     "deploy",
     "property",
+    "simulation",
     "authoring",
     "core/mechanisms",
     "lab",
