@@ -6,7 +6,7 @@
 
 import { Keys } from './channels/keys.js';
 import { Orbits, ShortOrbits } from './channels/orbits.js';
-import { SetLevels, Subset, Tree, Unary } from './channels/sets.js';
+import { NestedLevels, SetLevels, Subset, Tree, Unary } from './channels/sets.js';
 import {
   CategoryGrr, Dense, Grr, LevelsTable, LocalHashing, PbGrr, TreeNode, Weighted,
 } from './channels/tables.js';
@@ -37,6 +37,7 @@ const KINDS = {
   subset: Subset,
   unary: Unary,
   set_levels: SetLevels,
+  nested_levels: NestedLevels,
   tree: Tree,
   orbits: Orbits,
   short_orbits: ShortOrbits,

@@ -5,7 +5,8 @@
  */
 
 import { readChannel } from './channel.js';
-import { Grr } from './channels/tables.js';
+import { NestedLevels } from './channels/sets.js';
+import { Grr, LevelsTable, TreeNode } from './channels/tables.js';
 import { exactSum, expBelow, expOfMinus, lnAbove, parts, place } from './exact.js';
 import { labels } from './levels.js';
 import { Pairs, Refused, array, arrayOf, equal, float, integer, must, read, text, whole, write } from './msgpack.js';
@@ -310,6 +311,104 @@ class Table {
   }
 }
 
+/** A tree of labels, or a heat map of two integers: the input of every index, or of two. */
+class LabelTree {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form */
+  constructor(attributes, channel, form) {
+    const ownKind = channel instanceof NestedLevels || (channel instanceof LevelsTable && !(channel instanceof TreeNode));
+    must(ownKind, "another channel than a tree's");
+    const { mapping, side, sizes } = form.length === 2 ? squares(attributes, form[1]) : branches(attributes, form);
+    this.mapping = mapping;
+    this.side = side;
+    const { of } = /** @type {NestedLevels | LevelsTable} */ (channel).levels;
+    must(of.length === sizes.length + 1 && channel.inputs === (this.mapping.at(-1) ?? 0) + 1, 'another tree');
+    must(sizes.every((level, l) => same(labels([...level, 1]), of[l])), "other levels than the channel's");
+  }
+
+  /** @param {Attribute[]} attributes @param {Value[]} values */
+  input(attributes, values) {
+    const [first, second] = attributes.map((attribute, i) => attribute.index(values[i]));
+    return this.mapping[second === undefined ? first : first * this.side + second];
+  }
+
+  cells() {
+    return { inputs: this.mapping, shape: this.side ? [this.side, this.side] : [this.mapping.length] };
+  }
+}
+
+/**
+ * Return the cells of a heat map in Morton order, and its levels.
+ *
+ * @param {Attribute[]} attributes
+ * @param {Value} name
+ */
+function squares(attributes, name) {
+  must(text(name) === 'quadtree' && attributes.length === 2, 'a heat map of two');
+  must(attributes.every(({ domain }) => domain.type === 'integer'), 'a heat map of integers');
+  const [across, up] = attributes.map((attribute) => attribute.size());
+  const depth = Math.log2(across);
+  must(across === up && Number.isInteger(depth) && depth >= 2 && depth <= 8, '2^k values, k from 2 to 8');
+  const mapping = [];
+  for (let x = 0; x <= across; x++) {
+    for (let y = 0; y <= up; y++) {
+      mapping.push(x === across || y === up ? across * up : spread(x) + 2 * spread(y));
+    }
+  }
+  const sizes = Array.from({ length: depth - 1 }, (_, l) => new Array(4 ** (l + 1)).fill(4 ** (depth - l - 1)));
+  return { mapping, side: across + 1, sizes };
+}
+
+/**
+ * Return the input of every index, and the levels of categories.
+ *
+ * @param {Attribute[]} attributes
+ * @param {Value[]} form
+ */
+function branches(attributes, form) {
+  must(form.length === 3 && attributes.length === 1, 'one attribute in a tree');
+  const size = attributes[0].size();
+  const mapping = readMapping(form[1], size, MAX_SIZE);
+  must(allDiffer(mapping) && mapping.every((x) => x <= size), 'an input for every value');
+  must(mapping.at(-1) === size, 'missing last');
+  const listed = array(form[2]);
+  must(listed.length >= 1 && listed.length <= 8, '1 to 8 levels');
+  /** @type {{start: number, end: number, name: string, joined: string}[]} */
+  let above = [];
+  const sizes = listed.map((level) => {
+    let end = 0;
+    let at = 0;
+    const found = array(level).map((pair) => {
+      const [named, many] = arrayOf(pair, 2);
+      const [name, start] = [title(named), end];
+      end += whole(many, 1, MAX_COMBINATIONS);
+      must(end <= size, 'more values than there are');
+      while (at < above.length && above[at].end <= start) at += 1;
+      const parent = above[at];
+      const unsplit = parent !== undefined && parent.start === start && parent.end === end;
+      must(!unsplit || parent.name === name, 'an unsplit category keeps its name');
+      const joined = parent === undefined ? name : unsplit ? parent.joined : `${parent.joined} / ${name}`;
+      return { start, end, name, joined };
+    });
+    must(end === size, 'all values at every level');
+    must(allDiffer([...found.map(({ joined }) => joined), 'missing']), 'names must differ');
+    above = found;
+    return found.map(({ start, end: stop }) => stop - start);
+  });
+  return { mapping, side: 0, sizes };
+}
+
+/** Return a number below 2^8 with a zero bit above each of its own. @param {number} n */
+function spread(n) {
+  let found = 0;
+  for (let bit = 0; bit < 8; bit++) found |= ((n >> bit) & 1) << (2 * bit);
+  return found;
+}
+
+/** @param {number[]} one @param {number[]} other */
+function same(one, other) {
+  return one.length === other.length && one.every((each, i) => each === other[i]);
+}
+
 /** A score: the probability of "yes" is a place between two ends. */
 class Score {
   /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form @param {number} epsilon */
@@ -428,13 +527,14 @@ export class Survey {
     return new Survey(canonical, await digestOf(canonical));
   }
 
-  /** @param {boolean} alone @param {Value[]} fields @returns {Single | Table | Score} */
+  /** @param {boolean} alone @param {Value[]} fields @returns {Single | Table | LabelTree | Score} */
   #form(alone, fields) {
     if (alone) return new Single(this.attributes[0], this.channel, fields[8], fields[9]);
     const form = array(fields[8]);
     must(form.length > 0, 'no form');
     const name = text(form[0]);
     if (name === 'table') return new Table(this.attributes, this.channel, form);
+    if (name === 'tree') return new LabelTree(this.attributes, this.channel, form);
     must(name === 'score', 'an unknown form');
     return new Score(this.attributes, this.channel, form, this.epsilon);
   }

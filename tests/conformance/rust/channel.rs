@@ -95,7 +95,7 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "local_hashing" => &["inputs", "buckets", "t", "u"],
         "subset" => &["inputs", "size", "held"],
         "unary" => &["inputs", "held", "other"],
-        "set_levels" => &["inputs", "sizes", "shares", "subset", "held"],
+        "set_levels" | "nested_levels" => &["inputs", "sizes", "shares", "subset", "held"],
         "tree" => &["inputs", "cells", "shares", "subset", "held"],
         "orbits" | "short_orbits" => {
             &["sizes", "unit", "counts", "missing", "inside", "outside", "absent"]
@@ -122,6 +122,10 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "set_levels" => {
             let (levels, shares, sets) = shared(grouped(&keys)?, &keys)?;
             (levels.of[0].len(), 0, 0, Kind::SetLevels { levels, shares, sets })
+        }
+        "nested_levels" => {
+            let (levels, shares, sets) = shared(grouped(&keys)?, &keys)?;
+            (levels.of[0].len(), 0, 0, Kind::Tree { levels, shares, sets })
         }
         "tree" => {
             let (levels, shares, sets) = shared(ranges(&keys)?, &keys)?;
@@ -385,7 +389,7 @@ impl Channel {
         }
         match &self.kind {
             Kind::Pbgrr { sizes, .. } | Kind::Category { sizes, .. } => labels(sizes) == categories,
-            Kind::Levels { levels, .. } | Kind::SetLevels { levels, .. } => {
+            Kind::Levels { levels, .. } | Kind::SetLevels { levels, .. } | Kind::Tree { levels, .. } => {
                 levels.of.iter().any(|level| level == categories)
             }
             Kind::Orbits(orbits) => orbits.categories() == categories,

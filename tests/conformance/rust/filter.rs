@@ -222,6 +222,10 @@ fn cells(survey: &Survey) -> Answer<(Vec<usize>, Vec<usize>)> {
             }
             Ok((found, readings.iter().map(Vec::len).collect()))
         }
+        Form::Tree(mapping, side) => {
+            let shape = side.map_or(vec![mapping.len()], |side| vec![side, side]);
+            Ok((mapping.clone(), shape))
+        }
         Form::Score(_) => Err("a score, whose bounds are of floats"),
     }
 }

@@ -30,6 +30,8 @@ pub enum Form {
     Single(Option<Vec<usize>>),
     /// The reading of every index, per attribute.
     Table(Vec<Vec<usize>>),
+    /// The input of every index, or of two, and then how many each has.
+    Tree(Vec<usize>, Option<usize>),
     Score(Score),
 }
 
@@ -228,6 +230,7 @@ impl Survey {
             let form = fields[8].array()?;
             match form.first().ok_or("no form")?.text()? {
                 "table" => table(&attributes, &channel, form)?,
+                "tree" => tree(&attributes, &channel, form)?,
                 "score" => score(&attributes, &channel, form, epsilon)?,
                 _ => return Err("an unknown form"),
             }
@@ -256,6 +259,10 @@ impl Survey {
                 Ok(pairs.fold(0, |input, (reading, (attribute, value))| {
                     input * (reading.last().unwrap() + 1) + reading[attribute.index(value)]
                 }))
+            }
+            Form::Tree(mapping, side) => {
+                let at: Vec<usize> = self.attributes.iter().zip(values).map(|(a, v)| a.index(v)).collect();
+                Ok(mapping[side.map_or(at[0], |side| at[0] * side + at[1])])
             }
             Form::Score(score) => {
                 let pairs = self.attributes.iter().zip(values).zip(&score.defaults);
@@ -365,6 +372,80 @@ fn table(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<
     must(inputs <= channel::MAX_INPUTS as u128 && cells <= 1 << 18, "too many combinations")?;
     must(channel.inputs as u128 == inputs && channel.tells_inputs(), "another channel than the table's")?;
     Ok(Form::Table(readings))
+}
+
+/// A tree of labels, or a heat map: levels that are, with missing in each, those of the channel.
+fn tree(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
+    let own = matches!(channel.kind, channel::Kind::Levels { .. } | channel::Kind::Tree { .. });
+    must(own && !channel.is_tree, "another channel than a tree's")?;
+    let (found, sizes) = if form.len() == 2 { squares(attributes, form)? } else { branches(attributes, form)? };
+    let Form::Tree(mapping, _) = &found else { unreachable!() };
+    must(channel.inputs == mapping.last().unwrap() + 1, "another number of inputs")?;
+    let (levels, _) = channel.kind.level_odds().unwrap();
+    must(levels.of.len() == sizes.len() + 1, "another number of levels")?;
+    for (level, of) in sizes.iter().zip(&levels.of) {
+        let with_missing: Vec<usize> = level.iter().copied().chain([1]).collect();
+        must(channel::labels(&with_missing) == *of, "other levels than the channel's")?;
+    }
+    Ok(found)
+}
+
+fn squares(attributes: &[Attribute], form: &[Value]) -> Answer<(Form, Vec<Vec<usize>>)> {
+    must(form[1].text()? == "quadtree" && attributes.len() == 2, "a heat map of two")?;
+    let whole = |a: &Attribute| matches!(a.domain, Domain::Integers(..));
+    must(attributes.iter().all(whole), "a heat map of integers")?;
+    let side = attributes[0].size()?;
+    must(attributes[1].size()? == side && side.is_power_of_two(), "2^k values each")?;
+    must((4..=256).contains(&side), "k from 2 to 8")?;
+    let bits = |n: usize| (0..8).fold(0, |found, bit| found | (n >> bit & 1) << (2 * bit));
+    let cell = |x: usize, y: usize| if x == side || y == side { side * side } else { bits(x) | bits(y) << 1 };
+    let mapping = (0..=side).flat_map(|x| (0..=side).map(move |y| cell(x, y))).collect();
+    let mut sizes = vec![];
+    let mut many = 4;
+    while many < side * side {
+        sizes.push(vec![side * side / many; many]);
+        many *= 4;
+    }
+    Ok((Form::Tree(mapping, Some(side + 1)), sizes))
+}
+
+fn branches(attributes: &[Attribute], form: &[Value]) -> Answer<(Form, Vec<Vec<usize>>)> {
+    must(form.len() == 3 && attributes.len() == 1, "one attribute in a tree")?;
+    let size = attributes[0].size()?;
+    let map = mapping(&form[1], size, fit(MAX_SIZE))?;
+    must(all_differ(map.iter()) && map.iter().all(|&x| x <= size), "an input for every value")?;
+    must(map[size] == size, "missing last")?;
+    let listed = form[2].array()?;
+    must((1..=8).contains(&listed.len()), "1 to 8 levels")?;
+    let mut sizes: Vec<Vec<usize>> = vec![];
+    // First value, end, own name, and the name joined to those above.
+    let mut above: Vec<(usize, usize, String, String)> = vec![];
+    for level in listed {
+        let (mut found, mut end) = (vec![], 0usize);
+        for pair in level.array()? {
+            let pair = pair.array_of(2)?;
+            let (name, many) = (printable(&pair[0])?, pair[1].index(1, channel::MAX_INPUTS)?);
+            let (start, stop) = (end, end + many);
+            must(stop <= size, "more values than there are")?;
+            let parent = above.iter().find(|each| each.0 <= start && start < each.1);
+            let joined = match parent {
+                None => name.to_string(),
+                Some(each) if each.0 == start && each.1 == stop => {
+                    must(each.2 == name, "an unsplit category keeps its name")?;
+                    each.3.clone()
+                }
+                Some(each) => format!("{} / {}", each.3, name),
+            };
+            found.push((start, stop, name.to_string(), joined));
+            end = stop;
+        }
+        must(end == size, "all values at every level")?;
+        let names = found.iter().map(|each| each.3.as_str()).chain(["missing"]);
+        must(all_differ(names), "names must differ")?;
+        sizes.push(found.iter().map(|each| each.1 - each.0).collect());
+        above = found;
+    }
+    Ok((Form::Tree(map, None), sizes))
 }
 
 fn score(attributes: &[Attribute], channel: &Channel, form: &[Value], epsilon: f64) -> Answer<Form> {

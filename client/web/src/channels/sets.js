@@ -248,9 +248,9 @@ export class SetLevels extends SharedLevels {
 export class Tree extends SharedLevels {
   static keys = ['inputs', 'cells', 'shares', 'subset', 'held'];
 
-  /** @param {Keys} keys */
-  constructor(keys) {
-    super(keys, true);
+  /** @param {Keys} keys @param {boolean} [isTree] */
+  constructor(keys, isTree = true) {
+    super(keys, isTree);
     this.width = 1 + Math.ceil(this.inputs / 8);
   }
 
@@ -275,5 +275,15 @@ export class Tree extends SharedLevels {
     const own = unpacked(symbol.subarray(1, end), cells);
     must(count(own) === this.sets[level].size, 'a set of another size');
     return this.sets[level].weights(own, this.levels.of[level]);
+  }
+}
+
+/** Groups on levels, drawn as a tree's ranges are. */
+export class NestedLevels extends Tree {
+  static keys = SetLevels.keys;
+
+  /** @param {Keys} keys */
+  constructor(keys) {
+    super(keys, false);
   }
 }
