@@ -21,8 +21,8 @@ from scipy.stats import binom
 
 from hubbub.channels.channel import Channel
 from hubbub.estimation import Estimate, RoundShares, estimator_for, joint_alerts, jump_alerts, survey_noise
-from hubbub.mechanisms import grr, levels, pbgrr, subset_selection, unary
 from hubbub.testing import seeded
+from hubbub_authoring.mechanisms import grr, levels, pbgrr, subset_selection, unary
 
 SHARES = np.array([0.5, 0.3, 0.2])
 PARTS = (("a tenth", 0.1), ("half", 0.5), ("nine tenths", 0.9), ("same", 0.5))

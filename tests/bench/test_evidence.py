@@ -154,6 +154,7 @@ def test_every_kept_file_is_of_a_name_and_can_be_shown(evidence):
         runs = evidence.runs_of(path.stem)
         assert path.suffix == ".json" and path.stem in evidence.RUNS and 1 <= len(runs) <= evidence.KEPT
         assert evidence.markdown(path.stem, runs).startswith(f"### {path.stem}: ")
+        assert path.stat().st_size < 50_000, "a run prints a summary: a row for many cases, not for each"
 
 
 WRITTEN = ("docs/*.md", "docs/decisions/*.md")  # and nothing that `make docs` generates
