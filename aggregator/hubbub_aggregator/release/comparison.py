@@ -10,6 +10,7 @@ compared for the devices counted, whose noise is in part the same.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Final, Literal, TypeAlias
@@ -38,6 +39,10 @@ _BANDS = (("low", "high"), ("simultaneous_low", "simultaneous_high"))
 _NORMAL = NormalDist().inv_cdf(0.975)
 _PREFIX: dict[Of, str] = {"crowd": "crowd_", "devices": ""}
 _MISSING: Final = "missing"
+_NONE: Final = "no trend"
+
+_MOST_PARTS: Final = 2**21
+"""The most places of a season times rounds and cells: a few arrays of 16 MiB."""
 
 
 class IncomparableError(ParameterError):
@@ -102,6 +107,7 @@ def history(
     kind: Kind,
     only: tuple[str, str | None] | None = None,
     step: float | None = None,
+    season: int | None = None,
 ) -> dict[str, Any]:
     """Return how the cells of one survey went over its rounds, each round with its own interval.
 
@@ -112,6 +118,8 @@ def history(
         only: "values", "categories" or "mean", and the label of the one line wanted; None for all of either.
             Trends are made of all cells together, whatever is wanted.
         step: How far a share moves from round to round at most, as the reader states; None states nothing.
+        season: Rounds after which a pattern comes again, as the reader states; None states no pattern. There
+            is no trend until every place in it has two rounds.
 
     Returns:
         "rounds" (numbers in order), "devices", "of" (as in `change`), "smoothed" (why the trend is a view, or
@@ -131,22 +139,26 @@ def history(
         raise IncomparableError("a history must be of one survey, got several")
     why = "a smoothed view: biased where a share jumps, and not for tests; low and high are of the raw rounds"
     if kind == "static":
-        why = "no trend: answers are memoised, so their noise is the same in every round"
+        why = f"{_NONE}: answers are memoised, so their noise is the same in every round"
     of: Of = "crowd" if kind == "evolving" else "devices"
     devices = [int(each["devices"]) for each in shown]
+    places = None if season is None else [int(each["round"]) % season for each in shown]
+    if kind != "static" and season is not None:
+        why = _season(season, shown, why)
+    smooth = not why.startswith(_NONE)
     found: dict[str, list[dict[str, Any]]] = {"values": [], "categories": []}
     for name in ("values", "categories"):
         if not shown or (only is not None and only[0] != name):
             continue
         for cells in _wholes(shown[0], name):
             rows = [[each[name][i] for i in cells] for each in shown]
-            found[name] += _lines(rows, kind, of, devices, step=step, total=1.0)
+            found[name] += _lines(rows, kind, of, devices, step=step, total=1.0, places=places, smooth=smooth)
         if only is not None and only[1] is not None:
             found[name] = [line for line in found[name] if line["label"] == only[1]]
     mean = None
     if any(each["mean"] for each in shown) and (only is None or only[0] == "mean"):
         rows = [[each["mean"] or {}] for each in shown]
-        (mean,) = _lines(rows, kind, of, devices, step=None, total=None)
+        (mean,) = _lines(rows, kind, of, devices, step=None, total=None, places=places, smooth=smooth)
     return {
         "rounds": [each["round"] for each in shown],
         "devices": devices,
@@ -155,6 +167,17 @@ def history(
         **found,
         "mean": mean,
     }
+
+
+def _season(season: int, shown: Sequence[Document], why: str) -> str:
+    """Return why a trend with a season is a view, or why there is none."""
+    cells = max((len(each["values"]) for each in shown), default=0)
+    if season < 2 or season * len(shown) * cells > _MOST_PARTS:
+        return f"{_NONE}: a season must be two rounds or more, and few of many rounds and cells, got {season}"
+    counts = Counter(int(each["round"]) % season for each in shown)
+    if len(counts) < season or min(counts.values()) < 2:
+        return f"{_NONE}: each place in a season of {season} rounds must have two rounds"
+    return f"with a stated season of {season} rounds, {why}"
 
 
 def _check_attributes(before: Sequence[str], after: Sequence[str]) -> None:
@@ -306,6 +329,8 @@ def _lines(
     *,
     step: float | None,
     total: float | None,
+    places: Sequence[int] | None,
+    smooth: bool,
 ) -> list[dict[str, Any]]:
     """Return the lines of cells over the rounds, with trends that add up.
 
@@ -316,6 +341,8 @@ def _lines(
         devices: Reports of every round.
         step: As in `history`.
         total: The sum of all cells by rights, if there is one.
+        places: Of every round in a stated season; None where none is.
+        smooth: Whether there are trends.
     """
     names = {"estimate": "estimate", **{name: _PREFIX[of] + name for name in ("low", "high")}}
     lines: list[dict[str, Any]] = [
@@ -332,15 +359,16 @@ def _lines(
     y = np.array([lines[i]["estimate"] for i in chosen], np.float64).T
     sigma = np.array([errors[i] for i in chosen], np.float64).T
     whole = total if all(known) else None
-    trend = smoothed_trend(y, sigma, total=whole)
-    level = trend.level
-    if whole is not None:
-        one = np.zeros(len(chosen), dtype=np.intp)
-        level = np.stack([norm_sub(each, one, np.array([whole])) for each in level])
-    # A round's own weight in its level is the level's variance over that of the round's error.
-    width = np.mean(np.square(sigma) / np.square(trend.error), axis=0)
-    for k, i in enumerate(chosen):
-        lines[i] |= {"trend": level[:, k].tolist(), "bandwidth": float(width[k])}
+    if smooth:
+        trend = smoothed_trend(y, sigma, total=whole, places=places)
+        level = trend.level
+        if whole is not None:
+            one = np.zeros(len(chosen), dtype=np.intp)
+            level = np.stack([norm_sub(each, one, np.array([whole])) for each in level])
+        # A round's own weight in its level is the level's variance over that of the round's error.
+        width = np.mean(np.square(sigma) / np.square(trend.error), axis=0)
+        for k, i in enumerate(chosen):
+            lines[i] |= {"trend": level[:, k].tolist(), "bandwidth": float(width[k])}
     if step is not None:
         n = np.array(devices, np.float64)[:, None]
         # The errors by design: those of one report, the same in every round, over the reports of each.

@@ -86,13 +86,13 @@ class ComparisonApi:
 
     async def history(self, request: Request) -> Response:
         """Answer with every cell over the releases, or one of them, with a trend where it means something."""
-        refuse_others(request, "kind", "label", "step")
+        refuse_others(request, "kind", "label", "step", "season")
         edition = await self._cache.current()
         digest = digest_of(request, edition)
         kind, label = read_choice(request, "kind", tuple(_CELLS)), request.query_params.get("label")
         if label is not None and kind not in ("value", "category"):
             raise ProblemError(problem(404, "label", "must be given with kind=value or kind=category", label))
-        step = read_share(request, "step")
+        step, season = read_share(request, "step"), read_number(request, "season", default=0) or None
         rounds = [found for (each, _), found in edition.rounds.items() if each == digest and found["sealed"]]
         only = None if kind is None else (_CELLS[kind], label)
         family = _CELLS[kind or "value"]
@@ -101,7 +101,7 @@ class ComparisonApi:
         ):
             raise ProblemError(problem(404, "label", f"must be that of a released {kind}", label))
         answers = _kind(edition, digest)
-        key = ("v1 history", digest, kind, label, step)
+        key = ("v1 history", digest, kind, label, step, season)
         so_far = edition.so_far[digest]
         if kind is not None:
             so_far = _alone(so_far, kind, label)
@@ -109,7 +109,9 @@ class ComparisonApi:
             request,
             edition,
             key,
-            lambda: to_json(history(rounds, kind=answers, only=only, step=step) | {"so_far": so_far}),
+            lambda: to_json(
+                history(rounds, kind=answers, only=only, step=step, season=season) | {"so_far": so_far}
+            ),
         )
 
     async def so_far(self, request: Request) -> Response:

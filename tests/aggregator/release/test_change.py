@@ -146,6 +146,23 @@ def test_there_is_no_band_without_a_stated_step() -> None:
     assert widths[0].max() == pytest.approx(widths[1].max() / np.sqrt(6), rel=1e-6)  # others are cut at 0
 
 
+def test_a_trend_has_a_season_only_where_one_is_stated_and_every_place_was_twice() -> None:
+    """Every third round is another share: the trend follows it, as far as rounds are released."""
+    rounds = [document(HEALTH, number, 7 if number % 3 else 8) for number in range(9)]
+    line, cell = (found["values"][0] for found in (history(rounds, kind="evolving", season=3), rounds[0]))
+    assert line["trend"] == pytest.approx(line["estimate"], abs=1e-9)
+    assert line["estimate"][0] == cell["estimate"] != line["estimate"][1]
+    gone = history([rounds[i] for i in (0, 1, 2, 4, 5, 6)], kind="evolving", season=3)
+    assert gone["values"][0]["trend"] == pytest.approx(gone["values"][0]["estimate"], abs=1e-9)
+    few = history(rounds[:5], kind="evolving", season=3, step=0.1)
+    assert "a season of 3 rounds must have two" in few["smoothed"]
+    for season in (1, 10**17):
+        none = history(rounds, kind="evolving", season=season)
+        assert none["values"][0]["trend"] is None and "season must be two rounds or" in none["smoothed"]
+    assert few["values"][0]["trend"] is None and "band" in few["values"][0]
+    assert "stated season of 3" not in history(rounds, kind="static", season=3)["smoothed"]
+
+
 def test_the_attributes_of_a_cross_table_add_up_each_by_itself() -> None:
     cells = [{"label": f"a{i}, b{k}", "category": None} for i in range(2) for k in range(2)]
     names = ["a: 1", "a: 2", "b: 1", "b: 2"]

@@ -187,6 +187,7 @@ def test_a_history_of_one_cell_is_the_same_line_alone() -> None:
         ("label=1", 404, "label"),
         ("kind=mean&label=1", 404, "label"),
         ("kind=x", 400, "kind"),
+        ("season=-7", 400, "season"),
     ):
         answer = get(app, f"{BASE}/visits/history?{query}")
         assert (answer.status, answer.json["subject"]) == (status, subject), query

@@ -166,6 +166,9 @@ def _asked() -> dict[str, list[Schema]]:
             _query("kind", "Values, categories or the mean alone.", _one_of("value", "category", "mean")),
             _query("label", "The value or category of this label alone; needs `kind`.", _TEXT),
             _query("step", "How far a share moves from round to round at most: asks for `band`.", share),
+            _query(
+                "season", "Rounds after which a pattern comes again, for `trend`.", {**round_, "minimum": 0}
+            ),
         ],
         "statistics": statistics,
         "statistics_csv": statistics,

@@ -20,6 +20,11 @@ rights do not when each is smoothed by itself: level j takes spread_j / sum spre
 view: biased where the level jumps, and not for tests. Memoised answers cannot be smoothed, since their errors
 do not average out.
 
+Where a reader states a season, such as 7 rounds, y_t has a part b of the round's place in it, too. The parts
+add up to 0 and follow by generalised least squares, in which y and a column for every part have gone through
+the filter and are over sqrt(F_t). A season is never chosen by the estimates: on a flat line it costs most of
+what is gained.
+
 The model's error is no interval: at a jump it is false. Whoever states how far a share moves in a round at
 most, |f_t - f_(t-1)| <= delta, gets an interval that holds for that: with weights k_j of the rounds,
 
@@ -34,7 +39,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,34 +83,43 @@ class StepBand:
     half: Floats
 
 
-def smoothed_trend(estimates: ArrayLike, errors: ArrayLike, *, total: float | None = None) -> Trend:
+def smoothed_trend(
+    estimates: ArrayLike,
+    errors: ArrayLike,
+    *,
+    total: float | None = None,
+    places: ArrayLike | None = None,
+) -> Trend:
     """Return the trends of cells over rounds of fresh answers.
 
     Args:
         estimates: Raw estimates in order of time, shape (rounds, c), at least two rounds.
         errors: Their standard errors, shape (rounds, c), > 0.
         total: The sum of all cells by rights, such as 1 of a distribution; None where they have none.
+        places: The place of every round in a season that is stated, shape (rounds,); None states none.
 
     Raises:
-        ParameterError: If shapes or errors break a rule.
+        ParameterError: If shapes or errors break a rule, or a season has one place, or one of a single round.
     """
     y, sigma = _checked(estimates, errors)
-    unit = sigma.mean(axis=0)
-    steps = np.array(_STEPS)[:, None] * unit
-    likelihoods = np.stack([_filtered(y, sigma, step)[0] for step in steps])
+    x = np.empty((0, len(y), 1)) if places is None else _parts(np.asarray(places), len(y))
+    columns = np.concatenate([y[None], np.broadcast_to(x, (len(x), *y.shape))])
+    steps = np.array(_STEPS)[:, None] * sigma.mean(axis=0)
+    likelihoods = np.stack([_filtered(columns, sigma, step).likelihood for step in steps])
     step = np.take_along_axis(steps, likelihoods.argmax(axis=0)[None], axis=0)[0]
-    _, a, V = _filtered(y, sigma, step)
-    q = step * step
-    level, spread = a.copy(), V.copy()
+    found = _filtered(columns, sigma, step)
+    level, spread, P = found.a.copy(), found.V.copy(), found.V + step * step
     for t in range(len(y) - 2, -1, -1):
-        P = V[t] + q
-        C = V[t] / P
-        level[t] += C * (level[t + 1] - a[t])
-        spread[t] += C * C * (spread[t + 1] - P)
-    spread = np.maximum(spread, 0.0)
+        C = found.V[t] / P[t]
+        level[:, t] += C * (level[:, t + 1] - found.a[:, t])
+        spread[t] += C * C * (spread[t + 1] - P[t])
+    # What the smoother leaves of a part's column is how far its b moves the level with the part.
+    left = columns[1:] - level[1:]
+    trend = level[0] + np.einsum("jtc,cj->tc", left, found.b)
+    spread = np.maximum(spread, 0.0) + np.einsum("jtc,cjk,ktc->tc", left, found.covariance, left)
     if total is not None:
-        level += spread / spread.sum(axis=1, keepdims=True) * (total - level.sum(axis=1, keepdims=True))
-    return Trend(level, np.sqrt(spread), step)
+        trend += spread / spread.sum(axis=1, keepdims=True) * (total - trend.sum(axis=1, keepdims=True))
+    return Trend(trend, np.sqrt(spread), step)
 
 
 def step_band(estimates: ArrayLike, errors: ArrayLike, *, delta: float) -> StepBand:
@@ -175,16 +189,47 @@ def _checked(estimates: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats]:
     return y, sigma
 
 
-def _filtered(y: Floats, sigma: Floats, step: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the log-likelihoods given the first round, and the filtered levels a and their variances V."""
-    a, V = np.empty_like(y), np.empty_like(y)
-    a[0], V[0] = y[0], sigma[0] ** 2
-    likelihood = np.zeros(y.shape[1])
-    for t in range(1, len(y)):
+def _parts(places: NDArray[np.integer[Any]], rounds: int) -> Floats:
+    """Return the columns of a season's parts, which add up to 0, shape (places - 1, rounds, 1)."""
+    names, counts = np.unique(places, return_counts=True)
+    if len(places) != rounds or len(names) < 2 or counts.min() < 2:
+        raise ParameterError(
+            f"a season must have two places or more with two rounds each, got {len(names)} in {rounds} rounds"
+        )
+    every = (places == names[:, None]).astype(np.float64)
+    return np.asarray((every[:-1] - every[-1])[..., None])
+
+
+@dataclass(frozen=True, eq=False)
+class _Filtered:
+    """The filter's levels a of y and of every part's column, shape (1 + k, rounds, c), and their variances V.
+
+    `b` are the parts, shape (c, k), `covariance` is theirs, shape (c, k, k), and `likelihood` that of the
+    step given the first round, shape (c,), with the parts as little known before.
+    """
+
+    a: Floats
+    V: Floats
+    b: Floats
+    covariance: Floats
+    likelihood: Floats
+
+
+def _filtered(columns: Floats, sigma: Floats, step: Floats) -> _Filtered:
+    """Return what the filter makes of y and the columns of parts, shape (1 + k, rounds, c)."""
+    a, V, v = np.empty_like(columns), np.empty_like(sigma), np.zeros_like(columns)
+    a[:, 0], V[0] = columns[:, 0], sigma[0] ** 2
+    scale = np.zeros(sigma.shape[1])
+    for t in range(1, len(sigma)):
         P = V[t - 1] + step * step
         F = P + sigma[t] ** 2
-        v = y[t] - a[t - 1]
-        likelihood -= 0.5 * (np.log(F) + v * v / F)
+        v[:, t] = (columns[:, t] - a[:, t - 1]) / np.sqrt(F)
+        scale += np.log(F)
         K = P / F
-        a[t], V[t] = a[t - 1] + K * v, (1.0 - K) * P
-    return likelihood, a, V
+        a[:, t], V[t] = a[:, t - 1] + K * (columns[:, t] - a[:, t - 1]), (1.0 - K) * P
+    squares = np.einsum("jtc,ktc->cjk", v[1:], v[1:])
+    covariance = np.linalg.inv(squares)
+    b = np.einsum("cjk,ktc,tc->cj", covariance, v[1:], v[0])
+    off = v[0] - np.einsum("cj,jtc->tc", b, v[1:])
+    known = scale + np.square(off).sum(axis=0) + np.linalg.slogdet(squares)[1]
+    return _Filtered(a, V, b, covariance, -0.5 * known)
