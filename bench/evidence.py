@@ -107,6 +107,7 @@ RUNS = {
     "poisoning": Run("bench/poisoning.py", "what forged reports gain, by attack", markdown=True),
     "quantiles": Run("bench/quantiles.py", "trees: cost, distance, coverage, speed", markdown=True),
     "regression": Run("bench/papers/regression.py", "regressions about nine numbers until one is refused"),
+    "rotation": Run("bench/rotation.py", "the variance of rotating panels beside splitting", markdown=True),
     "scale": Run("bench/scale.py", "10^9 devices a day, from costs measured in the run", markdown=True),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
