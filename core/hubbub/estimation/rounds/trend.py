@@ -113,7 +113,7 @@ def smoothed_trend(
         C = found.V[t] / P[t]
         level[:, t] += C * (level[:, t + 1] - found.a[:, t])
         spread[t] += C * C * (spread[t + 1] - P[t])
-    # What the smoother leaves of a part's column is how far its b moves the level with the part.
+    # The smoother leaves of a part's column how far the part moves the level.
     left = columns[1:] - level[1:]
     trend = level[0] + np.einsum("jtc,cj->tc", left, found.b)
     spread = np.maximum(spread, 0.0) + np.einsum("jtc,cjk,ktc->tc", left, found.covariance, left)
