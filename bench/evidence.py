@@ -97,6 +97,7 @@ RUNS = {
     "machines": Run("bench/machines.py", "agent, collector and store beside models", markdown=True),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
     "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
+    "not-built": Run("bench/not_built.py", "ways over time that are not built, in numbers", markdown=True),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
