@@ -200,7 +200,6 @@ NOT_MEASURED = {
     "filter-in-use.md": {"2.33": "the 99 % point of the normal law, rounded up"},
     "intervals.md": {"0.11": "an example"},
     "poisoning.md": {"0.001": "the default of two options"},
-    "rotation.md": {"2.33": "the 99 % point of the normal law, rounded up"},
     "scale.md": {"0.1": "a cost that is supposed"},
     "wire.md": {"17.4": "bytes of the layout", "0.001": "what a check lowers epsilon by"},
 }
