@@ -44,7 +44,7 @@ PUBLIC = {
 # Survey.load is public and reads TOML: it alone in core names a room of authors, when it is called.
 LOADS = ("hubbub.survey.survey", "hubbub_authoring.files")
 CHANNELS = {"Channel", "FiniteChannel", "SetChannel", "DenseChannel"}
-FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score"}
+FORMS = {"Form", "BaseForm", "Single", "CrossTable", "Score", "Transition"}
 # Where comments are needed: the id table, branch and bound, loss grids, the encodings of a report, the
 # server's tricks.
 DENSE = ("dedup", "branching", "loss_grid", "loss_sum", "report", "wire", "record", "records", "server")

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -86,6 +86,17 @@ def compiled(path: Path) -> tuple[Survey, str | None]:
     text = survey_text(path)
     with comparing() as study:
         return survey_of(text, "stdin" if str(path) == "-" else str(path), compare=study), text
+
+
+def one_round_each(surveys: Sequence[Survey]) -> None:
+    """Refuse surveys that ask for values of two rounds: a CSV holds those of one.
+
+    Raises:
+        DeployError: If one does.
+    """
+    for survey in surveys:
+        if survey.form.lag:
+            raise DeployError(f"survey {survey.id} must ask for the values of one round, got a transition")
 
 
 def said_of_auto(survey: Survey) -> list[str]:

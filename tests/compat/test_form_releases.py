@@ -20,7 +20,7 @@ from hubbub_aggregator.release import AcceptedCounts, Release
 from hubbub_aggregator.release.round_release import canonical_bytes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NEWER = ("region", "heat-map")
+NEWER = ("region", "heat-map", "transition")
 """Golden surveys of forms that tests/golden/formats has not."""
 OLDER = {"table", "score"}
 DEVICES = 4000

@@ -32,7 +32,7 @@ for path in sys.argv[1:]:
     survey = Survey.from_canonical(loaded.canonical)
     static = all(each.kind == "static" for each in survey.attributes)
     query = scheduled_query(survey, -1 if static else 0, pin_version=0)
-    symbol = survey.channel.perturb(survey.input_of(*[None] * len(survey.attributes)))
+    symbol = survey.channel.perturb(survey.input_of(*[None] * len(survey.form.reads)))
     print(survey.channel.kind, len(survey.channel.description) > 0, symbol is not None, query.keys != ())
 print(*(name for name in sys.modules if name.split(".")[0] in ("hubbub_authoring", "hubbub_lab")))
 """

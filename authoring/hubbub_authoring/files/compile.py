@@ -19,8 +19,11 @@ from hubbub.channels import MAX_INPUTS, Channel
 from hubbub.errors import ParameterError, SurveyError
 from hubbub.mechanisms import LocalHashing
 from hubbub.survey import (
+    ANSWERED,
     MAX_ATTRIBUTES,
     MISSING,
+    Asks,
+    Attribute,
     Category,
     Choice,
     CrossTable,
@@ -29,11 +32,14 @@ from hubbub.survey import (
     Form,
     FormRequest,
     IntegerDomain,
+    LabelDomain,
     NumberDomain,
     Rules,
     Single,
+    Transition,
     check_attributes,
     check_size,
+    check_transition_size,
     forms_by_mechanism,
     owners_of,
 )
@@ -45,9 +51,6 @@ from hubbub_authoring.mechanisms.registry import mechanisms, mechanisms_for
 
 if TYPE_CHECKING:
     from hubbub_authoring.design import Comparison
-
-# The one category beside missing where a survey declares none: the share of devices that have a value.
-ANSWERED: Final = "answered"
 
 HASHED: Final = LocalHashing.kind
 """The mechanism that may ask about more values than any other."""
@@ -140,6 +143,7 @@ def compile_survey(
     devices: int,
     participation: object,
     compare: Comparison | None,
+    transition: DeclaredTransition | None = None,
 ) -> tuple[Form, Channel, Choice | None]:
     """Return the form and the channel of one survey, and what "auto" chose if it was left to choose.
 
@@ -153,13 +157,20 @@ def compile_survey(
         devices: How many the design counts on.
         participation: As declared, unchecked.
         compare: How "auto" compares mechanisms; None for the usual way.
+        transition: What is asked of two rounds; None where one is asked for.
 
     Raises:
         SurveyError: If the categories do not partition the domain, the mechanism's keys break a rule, or no
             channel of integers keeps the declared epsilon.
     """
     try:
+        pairs = None
+        if transition is not None:
+            pairs = _pairs(rules, asked, transition)
+            asked = _labels_of(pairs)
         own = forms_by_mechanism().get(mechanism.name)
+        if own is not None and pairs is not None:
+            rules.refuse("mechanism.name", "must be one for labels in a transition", mechanism.name)
         if own is not None and own.compile is not None:
             several = [asked] if isinstance(asked, DeclaredAttribute) else asked
             return *own.compile(FormRequest(rules, several, mechanism.keys, epsilon, participation)), None
@@ -188,10 +199,48 @@ def compile_survey(
         raise
     except ParameterError as error:
         raise SurveyError(rules.file, "mechanism", f"must compile ({error})", mechanism.name) from None
+    if pairs is not None:
+        return pairs, plan.channel, choice
     sizes = tuple(np.bincount(plan.category_of).tolist())
     form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, sizes)
     _check_labels(rules, form)
     return form, plan.channel, choice
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTransition:
+    """What a file asks of the values of two rounds: the rounds between them, and what is told apart."""
+
+    lag: int
+    asks: Asks
+
+
+def _pairs(
+    rules: Rules, asked: DeclaredAttribute | Sequence[DeclaredAttribute], transition: DeclaredTransition
+) -> Transition:
+    """Return the form of a transition, its attribute read by value, or by category where it has some."""
+    if not isinstance(asked, DeclaredAttribute):
+        rules.refuse("transition", "must be of one [attribute]", len(asked))
+    if isinstance(asked.attribute.domain, NumberDomain):
+        rules.refuse("attribute.type", "must be integer or label in a transition", "number")
+    owners = owners_of(rules, asked) if asked.categories else np.arange(asked.attribute.size)
+    names = tuple(category.name for category in asked.categories) or None
+    encoding = np.append(owners, owners.max() + 1)
+    check_transition_size(rules, asked.attribute, int(encoding[-1]))
+    return Transition(asked.attribute, encoding, names, transition.lag, transition.asks)
+
+
+def _labels_of(form: Transition) -> DeclaredAttribute:
+    """Return the inputs of a transition as labels, in its categories, as mechanisms are compiled for them."""
+    labels = [str(place) for place in range(len(form.category_of) - 1)]
+    of = form.category_of[:-1].tolist()
+    members = [[label for label, own in zip(labels, of, strict=True) if own == c] for c in range(max(of) + 1)]
+    categories = [
+        Category("transition", name, is_range=False, members=own)
+        for name, own in zip(form.category_names, members, strict=False)
+    ]
+    attribute = Attribute(form.attribute.id, "evolving", LabelDomain(tuple(labels)))
+    return DeclaredAttribute("attribute", attribute, categories if len(categories) > 1 else ())
 
 
 def _check_labels(rules: Rules, form: Form) -> None:

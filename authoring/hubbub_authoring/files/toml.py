@@ -16,6 +16,7 @@ from hubbub.channels import MAX_INPUTS, Channel
 from hubbub.errors import ABSENT, ParameterError, SurveyError, SurveyNotFoundError
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.survey import (
+    ASKS,
     KINDS,
     MAX_DEVICES,
     MAX_FILE_BYTES,
@@ -34,6 +35,7 @@ from hubbub.survey import (
     MAX_TREE_LEVELS,
     MAX_VERSION,
     MISSING,
+    Asks,
     Attribute,
     Category,
     Choice,
@@ -49,7 +51,7 @@ from hubbub.survey import (
     forms_by_mechanism,
 )
 from hubbub_authoring.design import least_cohort
-from hubbub_authoring.files.compile import compile_survey
+from hubbub_authoring.files.compile import DeclaredTransition, compile_survey
 from hubbub_authoring.mechanisms.registry import mechanisms
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ _TOP: Final = (
     "attribute",
     "mechanism",
     "category",
+    "transition",
 )
 _EXAMPLES: Final = {
     "id": 'id = "visits"',
@@ -282,6 +285,7 @@ def parse(
         devices=max(1, cast(int, terms["planned_devices"]) // cast(int, terms["rotation"])),
         participation=mechanism_table.get(COVER_KEY, 1),
         compare=compare,
+        transition=_transition(rules, top),
     )
     channel = with_participation(rules, channel, mechanism_table.get(COVER_KEY, 1))
     if cohort is None:
@@ -386,6 +390,14 @@ def _one(
     kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
     attribute = Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain))
     return DeclaredAttribute(key, attribute, categories, {term: table.get(term) for term in terms})
+
+
+def _transition(rules: Rules, top: TomlTable) -> DeclaredTransition | None:
+    if "transition" not in top:
+        return None
+    table = top.table("transition", ("lag", "asks"))
+    lag = rules.integer("transition.lag", table.get("lag"), 1, MAX_ROUNDS)
+    return DeclaredTransition(lag, cast(Asks, rules.choice("transition.asks", table.get("asks"), ASKS)))
 
 
 def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:

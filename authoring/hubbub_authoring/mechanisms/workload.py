@@ -162,7 +162,7 @@ class Workload:
     ) -> Workload:
         """Return the workload of a survey, whatever mechanism it has chosen; see `uniform`."""
         category_of, points = survey.category_of, survey.points
-        if survey.mapping is not None and len(survey.mapping) > survey.channel.inputs:
+        if survey.form.joins_values and survey.mapping is not None:
             # Read by category: the question's inputs are the values that the survey has joined.
             category_of = np.sort(survey.mapping)
         return cls.uniform(

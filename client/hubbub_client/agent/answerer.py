@@ -44,6 +44,7 @@ class Answerer:
         """
         if now_s is None or self._state.ledger.paused():
             return ()
+        self._values.keep_past(now_s)
         made = [self._answer(survey, number, now_s) for survey, number in self._state.open_rounds(now_s)]
         return tuple(answer for answer in made if answer is not None)
 
@@ -62,12 +63,12 @@ class Answerer:
                 # wrongly. It stays forfeited, even if the clock is set back into the survey's last round.
                 return None
             ticket = filter_state.open[key][0]
-            encoded, pins = self._values.read(survey, now_s)
+            encoded, pins = self._values.read(survey, round_number, now_s)
             symbol = self._perturb(survey, encoded)
             record = filter_state.proved(TranscriptEntry("record", ticket, *key, pin_version, symbol), survey)
         report_id = self._report_id(survey.digest, round_number)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
-        spent = self._values.spent_by(survey, now_s)
+        kept = self._values.after(survey, round_number, now_s)
         state.ledger.add_answer(
             digest=survey.digest,
             round_number=round_number,
@@ -76,13 +77,13 @@ class Answerer:
             record=record,
             pins=pins,
             pin_version=pin_version,
-            spent_values=spent,
+            kept=kept,
         )
         # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
         state.answered[survey.digest].add(round_number)
         if record is not None:
             filter_state.record(record, survey)
-        self._values.answered(pins, spent)
+        self._values.answered(pins, kept)
         return Answer(survey.id, survey.digest, round_number, report_id)
 
     def _perturb(self, survey: Survey, encoded: Sequence[EncodedValue]) -> Symbol:

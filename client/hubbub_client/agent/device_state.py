@@ -113,6 +113,25 @@ class DeviceState:
                     found.append((survey, number))
         return found
 
+    def rounds_after_lag(self, now_s: float) -> list[tuple[Survey, int]]:
+        """Return transitions that will ask for the values of now, with the round that does."""
+        found: list[tuple[Survey, int]] = []
+        for digest, survey in self.surveys.items():
+            current = survey.round_at(now_s) if survey.form.lag else None
+            if current is not None and self.waits_for(digest, number := current + survey.form.lag, now_s):
+                found.append((survey, number))
+        return found
+
+    def waits_for(self, digest: bytes, number: int, now_s: float) -> bool:
+        """Return whether a round of a survey will be answered: it is drawn, not answered, and not over."""
+        survey, stored = self.surveys[digest], self.enrolments[digest]
+        return (
+            stored.state == "active"
+            and max(last_closed_round(survey, now_s), stored.last_closed) < number < survey.rounds
+            and number not in self.answered[digest]
+            and is_drawn(survey, number, stored.slot_seed)
+        )
+
     def coming_rounds(self, now_s: float, ahead_s: float) -> list[tuple[bytes, int]]:
         """Return (digest, round) of what may be answered within `ahead_s` seconds, soonest first."""
         found: list[tuple[int, bytes, int]] = []

@@ -7,13 +7,15 @@ static value is memoised by the first answer that reads it, and changes by a cor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 from hubbub import wire
 from hubbub.survey import Attribute, Survey
 from hubbub_client.agent.device_state import DeviceState, Wanted, decode_attribute
 from hubbub_client.agent.encoded_value import EncodedValue, encode, pack_encoded, unpack_encoded
 from hubbub_client.errors import AttributeRefusedError
-from hubbub_client.ledger.stored import StoredValue
+from hubbub_client.ledger.stored import PastValue, StoredValue
 from hubbub_client.surveys.schedule import MEMOISED, asks_for, first_round, is_static
 from hubbub_client.upload.outcomes import Correction
 
@@ -69,18 +71,47 @@ class Values:
             until_s = float(max(survey.round_end_s(number) for survey, number in waiting))
             known = state.kept.get(attribute_id)
             if known is None or (known.value, known.until_s) != (value, until_s):
-                kept = StoredValue(attribute_id, value, now_s, until_s)
-                state.ledger.keep_value(kept)
-                state.kept[attribute_id] = kept
-        elif state.kept.pop(attribute_id, None) is not None:
-            state.ledger.drop_value(attribute_id)
+                past = () if known is None else known.past
+                self._put(StoredValue(attribute_id, value, now_s, until_s, past))
+        elif (known := state.kept.get(attribute_id)) is not None and known.value is not None:
+            self._put(replace(known, value=None))
 
-    def drop_unwaited(self, now_s: float) -> None:
-        """Delete kept values that no round waits for any more."""
+    def _put(self, kept: StoredValue) -> None:
+        """Keep a value in place of what was kept of its attribute, in the ledger and here."""
+        self._state.ledger.keep_value(kept)
+        self._note(kept)
+
+    def _note(self, kept: StoredValue) -> None:
+        """Note what the ledger keeps of an attribute."""
+        if kept.value is None and not kept.past:
+            self._state.kept.pop(kept.attribute, None)
+        else:
+            self._state.kept[kept.attribute] = kept
+
+    def drop_unwaited(self, now_s: float, what: Literal["all", "past"] = "all") -> None:
+        """Delete kept values that no round waits for any more: all, or those of earlier rounds alone."""
         state = self._state
-        for attribute_id in [each for each in state.kept if not state.open_rounds(now_s, each)]:
-            state.ledger.drop_value(attribute_id)
-            del state.kept[attribute_id]
+        for attribute_id, kept in list(state.kept.items()):
+            stays = what == "past" or state.open_rounds(now_s, attribute_id)
+            past = tuple(each for each in kept.past if state.waits_for(each.digest, each.round, now_s))
+            after = replace(kept, value=kept.value if stays else None, past=past)
+            if after != kept:
+                self._put(after)
+
+    def keep_past(self, now_s: float) -> None:
+        """Keep the values of now that transitions will ask for in a later round, once in each round.
+
+        Kept is what an answer of now would read. Where the host has set nothing yet, nothing is kept, and a
+        later call in the same round may.
+        """
+        self.drop_unwaited(now_s, "past")
+        for survey, number in self._state.rounds_after_lag(now_s):
+            (attribute,) = survey.attributes
+            known = self._state.kept.get(attribute.id, StoredValue(attribute.id, None, now_s, now_s))
+            value, place = self._of_now(attribute, now_s), (survey.digest, number)
+            if value is not None and all(each[:2] != place for each in known.past):
+                past = PastValue(*place, pack_encoded(value))
+                self._put(replace(known, past=(*known.past, past)))
 
     def correct(self, attribute_id: str, value: object, *, now_s: float | None) -> Correction:
         """Replace a memoised value by another one; see `Agent.correct`.
@@ -123,46 +154,85 @@ class Values:
             if is_static(survey) and first_round(survey, now_s) is not None
         ]
 
-    def read(self, survey: Survey, now_s: float) -> tuple[list[EncodedValue], list[tuple[str, bytes]]]:
-        """Return one encoded value per attribute of a survey, and what an answer with them memoises.
+    def read(
+        self, survey: Survey, number: int, now_s: float
+    ) -> tuple[list[EncodedValue], list[tuple[str, bytes]]]:
+        """Return the encoded values that an answer of a survey takes, and what it memoises.
 
         The latter is a list of attribute ids with packed values. Nothing changes until `answered`.
+
+        Args:
+            survey: The survey.
+            number: The round to answer.
+            now_s: Clock time, epoch seconds.
         """
         pins: list[tuple[str, bytes]] = []
-        return [self._read(attribute, now_s, pins) for attribute in survey.attributes], pins
+        found = [self._read(attribute, now_s, pins) for attribute in survey.attributes]
+        if survey.form.lag:
+            found.insert(0, self._then(survey, number))
+        return found, pins
+
+    def _then(self, survey: Survey, number: int) -> EncodedValue:
+        """Return the value that was kept for a round of a transition; missing if none was."""
+        (attribute,) = survey.attributes
+        kept = self._state.kept.get(attribute.id)
+        for past in () if kept is None else kept.past:
+            if past[:2] == (survey.digest, number):
+                return unpack_encoded(attribute, past.value)
+        return encode(attribute, None)
 
     def _read(self, attribute: Attribute, now_s: float, pins: list[tuple[str, bytes]]) -> EncodedValue:
         """Return the value to answer with; what to pin along with the answer is added to `pins`."""
         memoised = self._state.attributes[attribute.id].memoised
         if memoised is not None:
             return unpack_encoded(attribute, memoised)
-        encoded = self._unpinned.get(attribute.id, encode(attribute, None))
+        encoded = self._of_now(attribute, now_s)
+        if encoded is None:
+            encoded = encode(attribute, None)
         if attribute.kind == "evolving":
-            kept = self._state.kept.get(attribute.id)
-            if attribute.id not in self._unpinned and kept and kept.since_s <= now_s < kept.until_s:
-                encoded = unpack_encoded(attribute, kept.value)
             return encoded
         # Missing is pinned too: a later survey that read another value on this coordinate would merge
         # wrongly.
         pins.append((attribute.id, pack_encoded(encoded)))
         return encoded
 
-    def spent_by(self, survey: Survey, now_s: float) -> list[str]:
-        """Return the attributes whose kept values only this survey's open round still waits for."""
-        return [
-            attribute.id
-            for attribute in survey.attributes
-            if attribute.id in self._state.kept and len(self._state.open_rounds(now_s, attribute.id)) == 1
-        ]
+    def _of_now(self, attribute: Attribute, now_s: float) -> EncodedValue:
+        """Return the value that was set last, from memory or the ledger; None if there is none."""
+        if attribute.id in self._unpinned:
+            return self._unpinned[attribute.id]
+        kept = self._state.kept.get(attribute.id)
+        if kept is None or kept.value is None or not kept.since_s <= now_s < kept.until_s:
+            return None
+        return unpack_encoded(attribute, kept.value)
 
-    def answered(self, pins: Sequence[tuple[str, bytes]], spent: Sequence[str]) -> None:
-        """Note that an answer is in the ledger: what it memoised, and which kept values it used up."""
+    def after(self, survey: Survey, number: int, now_s: float) -> list[StoredValue]:
+        """Return what is kept of a survey's evolving values after its answer, where that changes.
+
+        A value of now goes with the last open round that waits for it, one of an earlier round with its own.
+
+        Args:
+            survey: The survey.
+            number: The round that is answered, still open.
+            now_s: Clock time, epoch seconds.
+        """
+        found = []
+        for attribute in survey.attributes:
+            if (kept := self._state.kept.get(attribute.id)) is None:
+                continue
+            value = None if len(self._state.open_rounds(now_s, attribute.id)) == 1 else kept.value
+            past = tuple(each for each in kept.past if each[:2] != (survey.digest, number))
+            if (value, past) != (kept.value, kept.past):
+                found.append(replace(kept, value=value, past=past))
+        return found
+
+    def answered(self, pins: Sequence[tuple[str, bytes]], kept: Sequence[StoredValue]) -> None:
+        """Note that an answer is in the ledger: what it memoised, and what is kept after it."""
         if pins:
             self._state.refresh_attributes()
         for attribute_id, _ in pins:
             self._unpinned.pop(attribute_id, None)
-        for attribute_id in spent:
-            del self._state.kept[attribute_id]
+        for each in kept:
+            self._note(each)
 
     def forget(self) -> None:
         """Drop every value that is in memory alone."""

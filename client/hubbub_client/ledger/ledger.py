@@ -16,6 +16,7 @@ from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
 from hubbub_client.errors import LedgerCorruptError
+from hubbub_client.ledger import kept_values
 from hubbub_client.ledger.database import Database
 from hubbub_client.ledger.refusals import SELECT, decode_refusals, write_refusal
 from hubbub_client.ledger.stored import (
@@ -43,8 +44,7 @@ class Ledger(Database):
 
     def kept_values(self) -> list[StoredValue]:
         """Return every evolving value that was set for a round still to be answered."""
-        rows = self._read("SELECT attribute, value, since_s, until_s FROM reading")
-        return [StoredValue(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+        return kept_values.decode_kept_values(self._read(kept_values.SELECT))
 
     def consents(self) -> dict[str, bool]:
         """Return the owner's answers to surveys and attributes, by subject; see `subject_of` in `policy`."""
@@ -142,17 +142,9 @@ class Ledger(Database):
             db.execute("INSERT INTO attribute (id, spec) VALUES (?, ?)", (attribute_id, spec))
 
     def keep_value(self, kept: StoredValue) -> None:
-        """Keep an evolving value until its round is answered or over, in place of an earlier one."""
+        """Keep an evolving value, of now and of earlier rounds, in place of what was kept of it."""
         with self._transaction() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO reading (attribute, value, since_s, until_s) VALUES (?, ?, ?, ?)",
-                (kept.attribute, kept.value, kept.since_s, kept.until_s),
-            )
-
-    def drop_value(self, attribute_id: str) -> None:
-        """Delete a kept value."""
-        with self._transaction() as db:
-            db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
+            kept_values.write_kept_value(db, kept)
 
     def set_paused(self, state: Literal["paused", "running"]) -> None:
         """Pause the agent, or let it run."""
@@ -236,7 +228,7 @@ class Ledger(Database):
         record: TranscriptEntry | None,
         pins: Iterable[tuple[str, bytes]],
         pin_version: int = 0,
-        spent_values: Iterable[str] = (),
+        kept: Iterable[StoredValue] = (),
     ) -> None:
         """Write one answer or nothing: memoised values, transcript entry, high-water mark, outbox.
 
@@ -249,7 +241,7 @@ class Ledger(Database):
                 again.
             pins: Attribute id and encoded value of each that this answer reads first, and so memoises.
             pin_version: Pin version of what it answers for.
-            spent_values: Attributes whose kept values no survey needs any more.
+            kept: What is kept from now on of evolving values that it read, as for `keep_value`.
         """
         with self._transaction() as db:
             for attribute_id, value in pins:
@@ -271,8 +263,8 @@ class Ledger(Database):
                 (round_number, digest),
             )
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
-            for attribute_id in spent_values:
-                db.execute("DELETE FROM reading WHERE attribute = ?", (attribute_id,))
+            for each in kept:
+                kept_values.write_kept_value(db, each)
         self._chain = chain
 
     def memoise_anew(

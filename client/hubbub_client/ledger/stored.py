@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from hubbub.wire import Outcome
 from hubbub_client.surveys.schedule import Refusal
@@ -29,21 +29,31 @@ class StoredAttribute:
     memoised: bytes | None
 
 
+class PastValue(NamedTuple):
+    """A value of an earlier round: of which survey, the round that answers with it, and packed as others."""
+
+    digest: bytes
+    round: int
+    value: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class StoredValue:
     """An evolving value that was set for a round that is still to be answered.
 
     Attributes:
         attribute: Attribute id.
-        value: The encoded value, packed as in `pack_encoded`.
+        value: The encoded value, packed as in `pack_encoded`; None where only `past` is kept.
         since_s: When it was set, epoch seconds.
         until_s: When the round ends, epoch seconds.
+        past: What it was in earlier rounds, for transitions that are still to be answered.
     """
 
     attribute: str
-    value: bytes
+    value: bytes | None
     since_s: float
     until_s: float
+    past: tuple[PastValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import SpentBudget, StoredAnswer, StoredRefusal
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import MEMOISED, Refusal, scheduled_answer_of, scheduled_query
-from hubbub_client.surveys.window import window_loss
+from hubbub_client.surveys.window import read_rounds_s, window_loss
 from hubbub_client.upload.outcomes import SentReport
 
 State: TypeAlias = Literal["active", "left", "cancelled"]
@@ -160,7 +160,7 @@ def account_of(
     void = {_key(row) for row in rows if row.kind == "cancel"}
     window = window_loss(
         (
-            surveys[row.digest].round_start_s(row.slot),
+            read_rounds_s(surveys[row.digest], row.slot),
             realised.get((row.digest, row.slot), surveys[row.digest].channel.epsilon),
         )
         for row in rows

@@ -216,10 +216,10 @@ def is_static(survey: Survey) -> bool:
 def last_closed_round(survey: Survey, now_s: float) -> int:
     """Return the highest round that is over, and so never answered by a device that enrols now.
 
-    -1 for none.
+    -1 for none. A transition is never answered in rounds that have no earlier one to look back to.
     """
     first = first_round(survey, now_s)
-    return survey.rounds - 1 if first is None else first - 1
+    return survey.rounds - 1 if first is None else max(first, survey.form.lag) - 1
 
 
 def scheduled_answer_of(survey: Survey, round_number: int) -> int:

@@ -1,6 +1,9 @@
-from hubbub.survey.canonical import Parts as Parts
+from hubbub.survey.canonical import (
+    MAX_FILE_BYTES as MAX_FILE_BYTES,
+    Parts as Parts,
+    read_compiled as read_compiled,
+)
 from hubbub.survey.choice import Choice as Choice, Compared as Compared
-from hubbub.survey.compiled_file import MAX_FILE_BYTES as MAX_FILE_BYTES, read_compiled as read_compiled
 from hubbub.survey.declared import (
     Category as Category,
     DeclaredAttribute as DeclaredAttribute,
@@ -28,6 +31,7 @@ from hubbub.survey.label_tree import (
     QUADTREE as QUADTREE,
 )
 from hubbub.survey.rules import (
+    ANSWERED as ANSWERED,
     MAX_DEVICES as MAX_DEVICES,
     MAX_LATENESS_S as MAX_LATENESS_S,
     MAX_NAME_CHARACTERS as MAX_NAME_CHARACTERS,
@@ -73,4 +77,10 @@ from hubbub.survey.table import (
     CrossTable as CrossTable,
     MAX_ATTRIBUTES as MAX_ATTRIBUTES,
     check_size as check_size,
+)
+from hubbub.survey.transition import (
+    ASKS as ASKS,
+    Asks as Asks,
+    Transition as Transition,
+    check_transition_size as check_transition_size,
 )

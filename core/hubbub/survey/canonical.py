@@ -5,6 +5,8 @@ docs/wire-survey.md gives the layout for readers in other languages.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
@@ -41,6 +43,13 @@ _SMALL: Final = 2**16
 
 _FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
 _LARGEST: Final = 2**63 - 1
+
+# A file with as many labels as a domain may hold, and room for comments.
+MAX_FILE_BYTES: Final = 2**24
+
+_HEAD_BYTES: Final = 20
+# An array of MessagePack, short or long, whose first element is the name of the layout.
+_COMPILED: Final = re.compile(rb"(?:[\x90-\x9f]|\xdc..|\xdd....)\xadhubbub-survey", re.DOTALL)
 _EVERY_ROUND: Final = 3
 """Elements of a schedule without a rotation; with one there is one more, which older devices do not read."""
 
@@ -69,11 +78,11 @@ def encode(survey: Survey) -> bytes:
     """Return the canonical bytes of a survey whose parts have been checked."""
     form = survey.form
     attributes: object = [each.to_spec() for each in form.attributes]
-    asked: list[object] = [form.to_spec()]
-    layout = FORM_LAYOUT
-    if form.alone:
-        # The older layout: the attribute by itself, and mapping and categories as fields of their own.
-        layout, attributes, asked = SINGLE_LAYOUT, form.attributes[0].to_spec(), form.to_spec()
+    spec = form.to_spec()
+    layout, asked = FORM_LAYOUT, list[object]([spec])
+    if not isinstance(spec[0], str):
+        # The older layout has no name: the attribute by itself, then mapping and categories as own fields.
+        layout, attributes, asked = SINGLE_LAYOUT, form.attributes[0].to_spec(), spec
     schedule = [survey.start_s, survey.round_s, survey.rounds, survey.rotation]
     return packing.pack(
         [
@@ -189,3 +198,15 @@ def _places(value: object, attribute: Attribute, channel: Channel) -> NDArray[np
         raise WireError("a survey of numbers must have no mapping, got one")
     mapping = packing.integers(value, "mapping", 0, min(MAX_SIZE, channel.inputs - 1))
     return np.array(mapping, dtype=np.intp)
+
+
+def read_compiled(path: str | Path) -> bytes | None:
+    """Return the bytes of a file that `hubbub survey compile` wrote, or None for any other file."""
+    try:
+        with Path(path).open("rb") as stream:
+            if _COMPILED.match(stream.read(_HEAD_BYTES)) is None:
+                return None
+            stream.seek(0)
+            return stream.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError):  # `read` says why
+        return None

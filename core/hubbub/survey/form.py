@@ -37,7 +37,7 @@ class Form(Protocol):
     """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
 
     alone: ClassVar[bool]
-    """True if it asks for one attribute, and has the canonical layout of one."""
+    """True if it asks for one attribute, so that its categories are parts of its inputs, missing last."""
 
     tells_values: ClassVar[bool]
     """True if frequencies can be told from its answers; False if nothing but a mean can."""
@@ -47,8 +47,16 @@ class Form(Protocol):
         """The attributes that it asks for."""
 
     @property
+    def lag(self) -> int:
+        """Rounds between the two values of an attribute that an answer reads; 0: it reads those of now."""
+
+    @property
+    def reads(self) -> tuple[Attribute, ...]:
+        """The attributes whose values an answer takes, in their order."""
+
+    @property
     def mapping(self) -> NDArray[np.intp] | None:
-        """Input of every combination of indices, an axis of size + 1 per attribute, missing last on each.
+        """Input of every combination of indices, an axis of size + 1 per value read, missing last on each.
 
         None where a device works the input out of numbers: see `input_of` and `shared_point`.
         """
@@ -60,6 +68,10 @@ class Form(Protocol):
     @property
     def grid_points(self) -> int | None:
         """Points of a number's grid; None for any other form."""
+
+    @property
+    def joins_values(self) -> bool:
+        """True if values are told by category alone: an input stands for several of them."""
 
     @property
     def input_labels(self) -> tuple[str, ...]:
@@ -153,10 +165,24 @@ class BaseForm:
     """The sentence about the cost of an answer beside its loss; "" where there is nothing to add."""
 
     alone: ClassVar[bool] = False
-    """True if it asks for one attribute, and has the canonical layout of one."""
+    """True if it asks for one attribute, so that its categories are parts of its inputs, missing last."""
 
     tells_values: ClassVar[bool] = True
     """True if frequencies can be told from its answers; False if nothing but a mean can."""
+
+    lag: int = 0
+    """0: an answer reads the values of now."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def attributes(self) -> tuple[Attribute, ...]:
+            """The attributes that it asks for."""
+
+    @property
+    def reads(self) -> tuple[Attribute, ...]:
+        """The attributes that it asks for, each once: the values of now."""
+        return self.attributes
 
     @property
     def mapping(self) -> NDArray[np.intp] | None:
@@ -177,6 +203,11 @@ class BaseForm:
     def cell_levels(self) -> tuple[tuple[int, str | None], ...] | None:
         """None: categories are no tree."""
         return None
+
+    @property
+    def joins_values(self) -> bool:
+        """False: an input stands for one value, or for whatever a form's question reads alike."""
+        return False
 
     @property
     def points(self) -> NDArray[np.float64] | None:

@@ -39,6 +39,7 @@ FORMS: Final = (
     FormRegistration("table", "hubbub.survey.table"),
     FormRegistration("score", "hubbub.survey.score"),
     FormRegistration("tree", "hubbub.survey.label_tree"),
+    FormRegistration("transition", "hubbub.survey.transition"),
 )
 """Every form of canonical bytes but that of one attribute, oldest first: messages and lists have them so."""
 

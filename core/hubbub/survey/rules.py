@@ -31,6 +31,9 @@ MAX_QUOTA: Final = 2**53 - 1
 MAX_CANONICAL_BYTES: Final = 2**24
 MISSING: Final = "missing"
 
+# The one category beside missing where a survey declares none: the share of devices that have a value.
+ANSWERED: Final = "answered"
+
 
 # The joiners that Persian, Sinhala and families of emoji are spelt with; no other sign that is not seen.
 _JOINERS: Final = "\u200c\u200d"

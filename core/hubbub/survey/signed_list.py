@@ -218,8 +218,8 @@ def in_list_order(surveys: Iterable[Survey]) -> list[Survey]:
     ages = {each.name: age for age, each in enumerate(FORMS, start=1)}
 
     def age(survey: Survey) -> tuple[bool, int]:
-        name = "" if survey.form.alone else survey.form.to_spec()[0]
-        return survey.channel.inputs > MAX_INPUTS, ages.get(str(name), 0)
+        name = survey.form.to_spec()[0]  # no name but the map of the form that is older than all
+        return survey.channel.inputs > MAX_INPUTS, ages.get(name, 0) if isinstance(name, str) else 0
 
     return sorted(surveys, key=age)
 

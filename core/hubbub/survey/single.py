@@ -100,8 +100,13 @@ class Single(BaseForm):
 
         return constant_law(channel, cast("mechanisms.LocalHashing", channel).odds)
 
+    @property
+    def joins_values(self) -> bool:
+        """True if values are told by category alone: an input stands for several of them."""
+        return self.mapping is not None and len(self.mapping) > self.inputs
+
     alone: ClassVar[bool] = True
-    """True: it asks for one attribute, and has the canonical layout of one."""
+    """True: it asks for one attribute."""
 
     def asks_for(self, attributes: Sequence[str]) -> str:
         """Return what the owner of a device reads that it asks for: the attribute."""

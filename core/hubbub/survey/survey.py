@@ -22,7 +22,7 @@ from hubbub.errors import ParameterError, SurveyError, WireError
 from hubbub.html_table import html_table
 from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
-from hubbub.survey.compiled_file import read_compiled
+from hubbub.survey.canonical import read_compiled
 from hubbub.survey.domain import Attribute
 from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
 from hubbub.wire.report import DIGEST_BYTES
@@ -44,8 +44,8 @@ class Survey:
     Attributes:
         id: The survey's name; `version` tells its editions apart.
         title: What people read.
-        form: What it asks for, and how that becomes an input of the channel: `Single`, `CrossTable` or
-            `Score`.
+        form: What it asks for, and how that becomes an input of the channel: `Single`, `CrossTable`,
+            `Score` or `Transition`.
         epsilon: Declared, per report.
         channel: From inputs 0..K-1 to symbols; the last input means missing.
         start_s: When round 0 begins, seconds since 1970-01-01T00:00Z.
@@ -111,6 +111,8 @@ class Survey:
                 self.rotation,
             )
         rules.epsilon(self.epsilon)
+        if self.form.lag >= self.rounds:
+            rules.refuse("transition.lag", f"must be below the {self.rounds} rounds", self.form.lag)
         self.form.check(rules, self.channel)
         if self.channel.epsilon > self.epsilon:
             rules.refuse(
@@ -268,7 +270,8 @@ class Survey:
         another call may round it differently, so a caller who keeps a value keeps its input.
 
         Args:
-            values: What the host application holds, one per attribute in their order.
+            values: What the host application holds, one per attribute in their order; of a transition the
+                value then and the value now.
             source: Where the rounding's bytes come from; leave it alone outside simulations and tests.
         """
         return self.form.input_of(values, source)

@@ -81,28 +81,7 @@ class CrossTable(BaseForm):
         for i, (attribute, encoding, names) in enumerate(
             zip(self.attributes, self.encodings, self.names, strict=True)
         ):
-            key = f"attribute[{i}]"
-            if isinstance(attribute.domain, NumberDomain):
-                rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
-            size, missing = attribute.size, int(encoding[-1])
-            if encoding.shape != (size + 1,) or encoding.min() < 0 or encoding.max() != missing:
-                rules.refuse(key, f"must have {size + 1} encoded values, the last one missing", len(encoding))
-            values = np.bincount(encoding, minlength=missing + 1)
-            if values[missing] != 1 or not values.all():
-                rules.refuse(
-                    key,
-                    "must have a value for every encoded value, and only missing for the last",
-                    attribute.id,
-                )
-            if missing < 2:
-                rules.refuse(key, "must have at least two encoded values beside missing", missing)
-            if names is None:
-                if not np.array_equal(encoding, np.arange(size + 1)):
-                    rules.refuse(key, "must have names where values share an encoded value", attribute.id)
-            elif len(names) != missing:
-                rules.refuse(f"{key}.category", f"must be {missing} names", list(names))
-            else:
-                check_names(rules, f"{key}.category", (*names, MISSING))
+            check_reading(rules, f"attribute[{i}]", attribute, encoding, names)
         check_size(rules, self.attributes, self.shape)
         if channel.inputs != self.inputs:
             rules.refuse(
@@ -181,6 +160,46 @@ class CrossTable(BaseForm):
         ]
 
 
+def check_reading(
+    rules: Rules,
+    key: str,
+    attribute: Attribute,
+    encoding: NDArray[np.intp],
+    names: tuple[str, ...] | None,
+) -> None:
+    """Refuse what cannot be how an attribute is read, by value or by category.
+
+    Args:
+        rules: How to refuse.
+        key: Where the attribute stands in a file.
+        attribute: The attribute.
+        encoding: The encoded value of every index of its domain and, last, of missing.
+        names: Names of the encoded values without missing, or None where every value is encoded as itself.
+
+    Raises:
+        SurveyError: If it is.
+    """
+    if isinstance(attribute.domain, NumberDomain):
+        rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
+    size, missing = attribute.size, int(encoding[-1])
+    if encoding.shape != (size + 1,) or encoding.min() < 0 or encoding.max() != missing:
+        rules.refuse(key, f"must have {size + 1} encoded values, the last one missing", len(encoding))
+    values = np.bincount(encoding, minlength=missing + 1)
+    if values[missing] != 1 or not values.all():
+        rules.refuse(
+            key, "must have a value for every encoded value, and only missing for the last", attribute.id
+        )
+    if missing < 2:
+        rules.refuse(key, "must have at least two encoded values beside missing", missing)
+    if names is None:
+        if not np.array_equal(encoding, np.arange(size + 1)):
+            rules.refuse(key, "must have names where values share an encoded value", attribute.id)
+    elif len(names) != missing:
+        rules.refuse(f"{key}.category", f"must be {missing} names", list(names))
+    else:
+        check_names(rules, f"{key}.category", (*names, MISSING))
+
+
 def check_size(rules: Rules, attributes: Sequence[Attribute], shape: Sequence[int]) -> None:
     """Refuse a table that is too large, before anything of its size is built.
 
@@ -206,24 +225,39 @@ def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object], eps
     encodings, names = [], []
     for attribute, item in zip_all(attributes, packing.array(fields[1], "table")):
         encoding, own = packing.array(item, "table reading", 2)
-        if encoding is None:
-            encodings.append(
-                np.arange(1 if isinstance(attribute.domain, NumberDomain) else attribute.size + 1)
-            )
-        else:
-            found = packing.integers(encoding, "table reading", 0, MAX_SIZE)
-            if not found:
-                raise WireError("a table's encoded values must be at least one, got none")
-            encodings.append(np.array(found, dtype=np.intp))
-        names.append(
-            None
-            if own is None
-            else tuple(
-                packing.text(name, "category name", MAX_NAME_CHARACTERS)
-                for name in packing.array(own, "category names")
-            )
-        )
+        found, named = reading_from_spec(attribute, encoding, own)
+        encodings.append(found)
+        names.append(named)
     return CrossTable(attributes, tuple(encodings), tuple(names))
+
+
+def reading_from_spec(
+    attribute: Attribute, encoding: object, names: object
+) -> tuple[NDArray[np.intp], tuple[str, ...] | None]:
+    """Return how an attribute is read, as a form's fields describe it; `check_reading` judges it.
+
+    Args:
+        attribute: The attribute.
+        encoding: Its encoded values, None for each as itself.
+        names: Their names, None for those of the values.
+
+    Raises:
+        WireError: If they have other types.
+    """
+    if encoding is None:
+        size = 0 if isinstance(attribute.domain, NumberDomain) else attribute.size
+        found = np.arange(size + 1)
+    else:
+        given = packing.integers(encoding, "table reading", 0, MAX_SIZE)
+        if not given:
+            raise WireError("a table's encoded values must be at least one, got none")
+        found = np.array(given, dtype=np.intp)
+    if names is None:
+        return found, None
+    return found, tuple(
+        packing.text(name, "category name", MAX_NAME_CHARACTERS)
+        for name in packing.array(names, "category names")
+    )
 
 
 def zip_all(attributes: Sequence[Attribute], items: list[object]) -> list[tuple[Attribute, object]]:

@@ -24,7 +24,7 @@ from hubbub_deploy.commands.arguments import (
     whole,
 )
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import reading, words
+from hubbub_deploy.files import one_round_each, reading, words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -155,6 +155,7 @@ def _session(
     from hubbub_lab.evaluation import columns_of, quality, read_people, values_of  # noqa: PLC0415 - see above
     from hubbub_lab.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
+    one_round_each(surveys)
     attributes = {each.id: each for survey in surveys for each in survey.attributes}
     chosen = columns_of(list(attributes.values()), columns(options.column))
     table = read_people(

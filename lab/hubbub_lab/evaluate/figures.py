@@ -213,7 +213,7 @@ class RepeatedErrors:
         survey = self.survey
         if not survey.form.alone:
             return QUANTITIES
-        if survey.mapping is not None and len(survey.mapping) > survey.channel.inputs:
+        if survey.form.joins_values:
             return ("category", "mean")
         if 2 < len(survey.category_names) < len(survey.input_labels):
             return QUANTITIES

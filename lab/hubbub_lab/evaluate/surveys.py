@@ -64,6 +64,8 @@ class SurveyMaker:
     def __init__(self, survey: Survey, text: str, file: str, *, devices: int | None) -> None:
         if not survey.form.tells_values:
             raise LabError(f"{file} must ask for values, got a score: it has a mean alone")
+        if survey.form.lag:
+            raise LabError(f"{file} must ask for the values of one round, got a transition")
         self.file, self.title = file, survey.title
         self.attributes, self.epsilon, self.planned_devices = (
             survey.attributes,

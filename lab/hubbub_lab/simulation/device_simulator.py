@@ -176,6 +176,7 @@ class DeviceSimulator:
         self._readings: dict[str, EncodedValues] = {}
         self._pinned: set[str] = set()
         self._enrolled: dict[bytes, _Enrolled] = {}
+        self._past: dict[tuple[bytes, int], EncodedValues] = {}
         self._outbox: list[Column] = []
         # Of each device's surveys: answers that cost budget, canonical bytes, and their load.
         self._slots, self._bytes, self._work, self._held = np.zeros((4, devices), dtype=np.int64)
@@ -307,12 +308,13 @@ class DeviceSimulator:
         made: list[Column] = []
         for enrolled in self._enrolled.values():
             survey = enrolled.survey
+            self._keep_past(survey, now_s)
             round_number = due(survey, enrolled.last_closed, enrolled.answered, now_s)
             if round_number is None or not (devices := enrolled.answering(round_number)).size:
                 continue
             symbols = enrolled.memo
             if symbols is None:
-                symbols = self._perturb(survey, devices)
+                symbols = self._perturb(survey, round_number, devices)
                 slot = scheduled_answer_of(survey, round_number)
                 query = scheduled_query(survey, slot, pin_version=0)
                 if enrolled.seeds:
@@ -332,8 +334,21 @@ class DeviceSimulator:
         self._outbox += made
         return tuple(made)
 
-    def _perturb(self, survey: Survey, devices: NDArray[np.intp]) -> NDArray[np.unsignedinteger[Any]]:
+    def _keep_past(self, survey: Survey, now_s: float) -> None:
+        """Keep the values of a round that a transition will ask for, from the first call in it."""
+        current = survey.round_at(now_s) if survey.form.lag else None
+        if current is not None:
+            self._past.setdefault((survey.digest, current), self._readings[survey.attribute.id])
+            self._past.pop((survey.digest, current - survey.form.lag - 1), None)
+
+    def _perturb(
+        self, survey: Survey, round_number: int, devices: NDArray[np.intp]
+    ) -> NDArray[np.unsignedinteger[Any]]:
         columns = [self._readings[attribute.id][devices] for attribute in survey.attributes]
+        if survey.form.lag:
+            then = self._past.get((survey.digest, round_number - survey.form.lag))
+            unknown = encode_many(survey.attribute, [None] * devices.size)
+            columns.insert(0, unknown if then is None else then[devices])
         inputs = channel_inputs(survey, columns, source=self._source)
         return survey.channel.perturb(inputs, source=self._source)
 

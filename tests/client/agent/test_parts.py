@@ -83,9 +83,10 @@ def test_a_value_is_kept_while_a_round_waits_and_read_from_there(parts: Parts, l
     parts.values.set("health", "good", now_s=NOW_S)
     assert [each.until_s for each in ledger.kept_values()] == [START_S + DAY_S]
     reopened = Parts(ledger)
-    assert reopened.values.read(HEALTH_SURVEY, NOW_S) == ([HEALTH.index_of("good")], [])
-    assert reopened.values.read(HEALTH_SURVEY, NOW_S + DAY_S) == ([HEALTH.size], [])
-    assert reopened.values.spent_by(HEALTH_SURVEY, NOW_S) == ["health"]
+    assert reopened.values.read(HEALTH_SURVEY, 0, NOW_S) == ([HEALTH.index_of("good")], [])
+    assert reopened.values.read(HEALTH_SURVEY, 0, NOW_S + DAY_S) == ([HEALTH.size], [])
+    (after,) = reopened.values.after(HEALTH_SURVEY, 0, NOW_S)
+    assert (after.attribute, after.value, after.past) == ("health", None, ())
     reopened.values.drop_unwaited(NOW_S)
     assert len(ledger.kept_values()) == 1
     reopened.values.drop_unwaited(NOW_S + 9 * DAY_S)
@@ -96,17 +97,17 @@ def test_reading_a_static_value_says_what_to_memoise_and_changes_nothing(
     parts: Parts, ledger: Ledger
 ) -> None:
     parts.values.set("visits", 4, now_s=NOW_S)
-    encoded, pins = parts.values.read(VISITS_SURVEY, NOW_S)
+    encoded, pins = parts.values.read(VISITS_SURVEY, 0, NOW_S)
     assert encoded == [4] and [name for name, _ in pins] == ["visits"]
     assert [each.memoised for each in ledger.attributes()] == [None, None]
     parts.enrolments.enrol(VISITS_SURVEY, now_s=NOW_S)
     parts.answerer.answer(now_s=NOW_S)
-    assert parts.values.read(VISITS_SURVEY, NOW_S) == ([4], [])
+    assert parts.values.read(VISITS_SURVEY, 0, NOW_S) == ([4], [])
     with pytest.raises(AttributeRefusedError, match="pinned"):
         parts.values.set("visits", 5, now_s=NOW_S)
     assert parts.values.correct("visits", 5, now_s=None).reason == "clock_not_trusted"
     assert parts.values.correct("visits", 5, now_s=NOW_S).status == "corrected"
-    assert parts.values.read(VISITS_SURVEY, NOW_S) == ([5], [])
+    assert parts.values.read(VISITS_SURVEY, 0, NOW_S) == ([5], [])
     assert parts.state.pin_version(VISITS_SURVEY) == 1
 
 

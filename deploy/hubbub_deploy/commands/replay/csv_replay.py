@@ -27,7 +27,7 @@ from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.surveys import most_answers
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
-from hubbub_deploy.files import load_survey, refuse_unwritable, writing
+from hubbub_deploy.files import load_survey, one_round_each, refuse_unwritable, writing
 from hubbub_lab import texts
 from hubbub_lab.evaluation import (
     PLAIN,
@@ -89,6 +89,7 @@ def run(settings: ReplaySettings) -> int:
     if settings.out is not None:
         refuse_unwritable(settings.out, kind="folder")
     surveys = [load_survey(path) for path in settings.surveys]
+    one_round_each(surveys)
     attributes = [attribute for survey in surveys for attribute in survey.attributes]
     columns = columns_of(attributes, settings.columns)
     talk, evaluations = texts.talk(), []
