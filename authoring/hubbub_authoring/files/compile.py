@@ -167,6 +167,7 @@ def compile_survey(
         pairs = None
         if transition is not None:
             pairs = _pairs(rules, asked, transition)
+            _check_labels(rules, pairs)
             asked = _labels_of(pairs)
         own = forms_by_mechanism().get(mechanism.name)
         if own is not None and pairs is not None:

@@ -82,6 +82,10 @@ def test_values_are_read_by_category_where_there_are_some() -> None:
             "in a transition, got 'number'",
         ),
         ({"asks": "pairs", "domain": 'type = "integer"\nlow = 0\nhigh = 999'}, "must have at most"),
+        (
+            {"asks": "pairs", "domain": 'type = "label"\nlabels = ["a", "a > a"]'},
+            "every input a name of its own",
+        ),
     ],
 )
 def test_what_is_no_transition_is_refused(terms: dict[str, object], said: str) -> None:
@@ -93,13 +97,10 @@ def test_several_attributes_and_a_mechanism_of_its_own_are_refused() -> None:
     text = small("visits", DOMAIN, rounds=6).replace("[attribute]", "[[attribute]]")
     with pytest.raises(SurveyError, match=r"transition: must be of one \[attribute\]"):
         Survey.parse(text + '\n[transition]\nlag = 1\nasks = "pairs"\n')
+    scored = small("visits", f"{DOMAIN}\ncoefficient = 1.0\ndefault = 0.0", rounds=6)
+    scored = scored.replace('"grr"', '"regression"\nscore = "logistic"\nintercept = 0.0')
     with pytest.raises(SurveyError, match="must be one for labels in a transition"):
-        Survey.parse(
-            small("visits", DOMAIN, rounds=6).replace(
-                '"grr"', '"regression"\nscore = "linear"\nintercept = 0.0'
-            )
-            + '\n[transition]\nlag = 1\nasks = "pairs"\n'
-        )
+        Survey.parse(f'{scored}\n[transition]\nlag = 1\nasks = "pairs"\n')
 
 
 @pytest.mark.parametrize(
