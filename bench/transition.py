@@ -1,4 +1,4 @@
-"""Who changed, by real agents: each with a ledger on disk, over the two rounds that an answer reads.
+"""Transitions by real agents: each with a ledger file, over the two rounds that an answer reads.
 
     python bench/transition.py                    5,000 agents, flat and by same and changed
     python bench/transition.py --agents 50000     more, where there is the time

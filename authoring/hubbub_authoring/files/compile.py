@@ -210,7 +210,7 @@ def compile_survey(
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTransition:
-    """What a file asks of the values of two rounds: the rounds between them, and what is told apart."""
+    """The question of a file about values of two rounds: the rounds between them, and what is told apart."""
 
     lag: int
     asks: Asks
