@@ -35,6 +35,32 @@ labels = ["excellent", "good", "fair", "poor"]
 name = "grr"
 """
 
+SETS: Final = """\
+id = "apps"
+version = 1
+title = "Which apps are installed"
+epsilon = 1.0
+minimum_cohort = 100
+planned_devices = 100000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 2
+lateness = "1h"
+skew = "5m"
+
+[attribute]
+id = "apps"
+kind = "static"
+type = "set"
+labels = ["mail", "maps", "music", "news", "notes", "photos"]
+
+[mechanism]
+name = "set"
+most = 3
+"""
+
 VISITS: Final = """\
 id = "outpatient-visits"
 version = 1

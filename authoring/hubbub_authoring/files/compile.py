@@ -35,6 +35,7 @@ from hubbub.survey import (
     LabelDomain,
     NumberDomain,
     Rules,
+    SetDomain,
     Single,
     Transition,
     check_attributes,
@@ -175,6 +176,9 @@ def compile_survey(
         if own is not None and own.compile is not None:
             several = [asked] if isinstance(asked, DeclaredAttribute) else asked
             return *own.compile(FormRequest(rules, several, mechanism.keys, epsilon, participation)), None
+        for each in [asked] if isinstance(asked, DeclaredAttribute) else asked:
+            if isinstance(each.attribute.domain, SetDomain):
+                rules.refuse(f"{each.key}.type", "must not be set unless mechanism.name is set", "set")
         if is_tree(asked, mechanism):
             return *tree_survey(rules, asked, mechanism, epsilon=epsilon), None
         if not isinstance(asked, DeclaredAttribute):

@@ -48,6 +48,7 @@ from hubbub.survey import (
     NumberDomain,
     Parts,
     Rules,
+    SetDomain,
     forms_by_mechanism,
 )
 from hubbub_authoring.design import least_cohort
@@ -134,7 +135,12 @@ _EXAMPLES: Final = {
 }
 """The keys that every survey file has, each with an example."""
 _SCHEDULE: Final = ("start", "round", "rounds", "lateness", "skew", "rotation")
-_ENDS: Final = {"integer": ("low", "high"), "number": ("low", "high"), "label": ("labels",)}
+_ENDS: Final = {
+    "integer": ("low", "high"),
+    "number": ("low", "high"),
+    "label": ("labels",),
+    "set": ("labels",),
+}
 _AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points", "max_gain")
 
 
@@ -403,6 +409,8 @@ def _transition(rules: Rules, top: TomlTable) -> DeclaredTransition | None:
 def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:
     if kind == "label":
         return LabelDomain(_labels(rules, key, table.get("labels")))
+    if kind == "set":
+        return SetDomain(LabelDomain(_labels(rules, key, table.get("labels"))))
     if kind == "integer":
         low = rules.integer(f"{key}.low", table.get("low"), -MAX_INTEGER, MAX_INTEGER)
         high = rules.integer(f"{key}.high", table.get("high"), -MAX_INTEGER, MAX_INTEGER)

@@ -1,7 +1,8 @@
 """The steps from a host's value to an encoded value, and from that to the input of a survey's channel.
 
 An encoded value is what a device keeps of a value, whatever survey asks: its index in a discrete domain (the
-domain's size for missing), or a float (None for missing). Nothing here raises on a value: what a device sends
+domain's size for missing), a float (None for missing), or the items of a set, a bit each
+(None for missing). Nothing here raises on a value: what a device sends
 must not depend on an error, and an error must not carry it.
 """
 
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 from hubbub import wire
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
-from hubbub_client.errors import LedgerCorruptError
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
+from hubbub_client.errors import ClientError, LedgerCorruptError
 
-EncodedValue: TypeAlias = int | float | None
+EncodedValue: TypeAlias = int | float | bytes | None
 EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 """Encoded values of many devices, shape (n,): indices as int64, or floats with nan for missing."""
 
@@ -29,6 +30,10 @@ EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 def encode(attribute: Attribute, value: object) -> EncodedValue:
     """Return the encoded value of a value; anything outside the attribute's domain is missing."""
     domain = attribute.domain
+    if isinstance(domain, SetDomain):
+        members = domain.members(value)
+        width = (len(domain.items.labels) + 7) // 8
+        return None if members is None else sum(1 << each for each in members).to_bytes(width, "little")
     if not isinstance(domain, NumberDomain):
         return attribute.index_of(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -42,7 +47,13 @@ def encode(attribute: Attribute, value: object) -> EncodedValue:
 
 
 def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -> EncodedValues:
-    """Return the encoded values of many devices' values, each as `encode` has it."""
+    """Return the encoded values of many devices' values, each as `encode` has it.
+
+    Raises:
+        ClientError: If the values are sets.
+    """
+    if isinstance(attribute.domain, SetDomain):
+        raise ClientError(f"attribute {attribute.id!r} must not be of sets to be simulated")
     items = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(attribute.domain, NumberDomain):
         read_numbers = [encode(attribute, value) for value in items]
@@ -68,6 +79,10 @@ def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
     if isinstance(attribute.domain, NumberDomain):
         if found is None or (type(found) is float and encode(attribute, found) is not None):
             return found
+    elif isinstance(attribute.domain, SetDomain):
+        held = _held(attribute.domain, found) if type(found) is bytes else None
+        if found == encode(attribute, held):
+            return found
     elif type(found) is int and 0 <= found <= attribute.size:
         return found
     raise LedgerCorruptError("a pinned value in the ledger is not of its attribute")
@@ -83,9 +98,18 @@ def channel_input(survey: Survey, encoded: Sequence[EncodedValue], *, source: So
     return int(survey.mapping[tuple(encoded)])  # type: ignore[arg-type]  # indices: its domains are discrete
 
 
-def _number(attribute: Attribute, encoded: EncodedValue) -> float | None:
-    """Return the number that an encoded value stands for, None for missing."""
+def _held(domain: SetDomain, encoded: bytes) -> list[str]:
+    """Return the items of an encoded set."""
+    bits = int.from_bytes(encoded, "little")
+    return [label for place, label in enumerate(domain.items.labels) if bits >> place & 1]
+
+
+def _number(attribute: Attribute, encoded: EncodedValue) -> float | list[str] | None:
+    """Return the number, or the items, that an encoded value stands for; None for missing."""
     domain = attribute.domain
+    if isinstance(domain, SetDomain) and isinstance(encoded, bytes):
+        return _held(domain, encoded)
+    assert not isinstance(encoded, bytes)  # noqa: S101 - `unpack_encoded` refuses that
     if isinstance(domain, IntegerDomain) and encoded is not None:
         return domain.low + encoded if encoded < attribute.size else None
     return encoded

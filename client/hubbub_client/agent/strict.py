@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from hubbub.survey import Attribute, IntegerDomain, LabelDomain, Survey
+from hubbub.survey import Attribute, IntegerDomain, LabelDomain, SetDomain, Survey
 from hubbub_client.agent.encoded_value import encode
 from hubbub_client.agent.policy import Policy
 from hubbub_client.errors import AttributeRefusedError, ClientError
@@ -50,6 +50,8 @@ def check_value(attribute: Attribute, value: object) -> None:
 def _rule(attribute: Attribute) -> str:
     """Return the rule of an attribute's domain in words."""
     domain = attribute.domain
+    if isinstance(domain, SetDomain):
+        return "a collection of its items"
     if isinstance(domain, LabelDomain):
         return f"one of its {len(domain.labels)} labels"
     what = "a whole number" if isinstance(domain, IntegerDomain) else "a number"

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.channels import Symbol
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, Survey
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
 from hubbub_client.owner_page.account import Asked, Refused
 from hubbub_client.surveys.schedule import Refusal, is_static
 
@@ -53,6 +53,8 @@ def _values(attribute: Attribute) -> str:
     domain = attribute.domain
     if isinstance(domain, NumberDomain | IntegerDomain):
         return f"a number from {domain.low:g} to {domain.high:g}"
+    if isinstance(domain, SetDomain):
+        return f"which of {len(domain.items.labels)} items"
     return f"one of {attribute.size} labels"
 
 

@@ -221,7 +221,7 @@ def _supports_agree(survey: Survey, counts: PublicCounts) -> bool:
 
 def _estimates(checked: Checked, survey: Survey, document: Document, counts: PublicCounts) -> None:
     groupings = list(np.atleast_2d(survey.category_of))
-    asks_cells = survey.category_of.size > 0
+    asks_cells = survey.form.tells_values
     found = families(survey.channel, groupings, counts) if asks_cells else (None, None)
     labels = survey.input_labels if asks_cells else ()
     drawn = _drawn(document, counts.n)
@@ -374,7 +374,7 @@ def _mean(
     """Check the mean where the values are known as rationals: of the devices that have a number."""
     points, said, values = survey.points, document["mean"], found[0]
     if points is None:
-        if survey.category_of.size:
+        if survey.form.tells_values:
             checked.fact("mean", said, None)
         else:
             _score(checked, survey, said, counts)
@@ -423,6 +423,8 @@ def _consistent(checked: Checked, survey: Survey, document: Document) -> None:
     groups: list[tuple[str, Floats, Floats, float]] = []
     if survey.form.cell_levels is not None:
         groups += _within_levels(margins, raw, shown)
+    elif margins.ndim == 2 and not len(margins):  # items of sets, each by itself
+        checked.within += checked.column("consistent.values", "share", shown[0], np.clip(raw[0], 0.0, 1.0))
     elif margins.ndim == 2:
         groups.append(("consistent.values", raw[0], shown[0], 1.0))
         sums = np.concatenate([np.bincount(row - row.min(), shown[0]) for row in margins])

@@ -28,6 +28,9 @@ _COIN: Final = 2**31
 _WORD: Final = 2**32
 """The draws of the coin of a subset."""
 
+_LONG_COIN: Final = 2**63
+"""The draws of the coin of a report about sets."""
+
 _MOST: Final = 2**22
 """Entries of the table of categories by blocks at most; a larger one is left out."""
 
@@ -420,6 +423,18 @@ def _subset(
     return _supported(p, q, inputs, groupings, counts)
 
 
+def _sets(spec: Spec, channel: Channel, groupings: Sequence[NDArray[Any]], counts: PublicCounts) -> Families:
+    """Return the items of sets, which are in no categories."""
+    items, most, size = spec["inputs"], spec["most"], spec["size"]
+    missing = math.comb(items, size)
+    meeting, hit = math.comb(items + most, size) - missing, Fraction(spec["held"], _LONG_COIN)
+    other = math.comb(items - 1, size - 1)
+    every = math.comb(items + most - 1, size - 1)
+    p = hit * Fraction(every, meeting)
+    q = hit * Fraction(every - other, meeting) + (1 - hit) * Fraction(other, missing)
+    return _support_family(p, q, counts.cells[:items], counts.n), None
+
+
 def _supported(
     p: Fraction, q: Fraction, inputs: int, groupings: Sequence[NDArray[Any]], counts: PublicCounts
 ) -> Families:
@@ -525,6 +540,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "pbgrr": _pbgrr,
     "category_grr": _category_grr,
     "unary": _unary,
+    "set": _sets,
     "subset": _subset,
     "local_hashing": _hashing,
 }

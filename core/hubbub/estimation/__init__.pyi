@@ -45,6 +45,7 @@ from hubbub.estimation.inverses.inverse import (
     excess as excess,
     quotients as quotients,
 )
+from hubbub.estimation.items import ItemsEstimator as ItemsEstimator
 from hubbub.estimation.margins import MarginsEstimator as MarginsEstimator
 from hubbub.estimation.poison import PoisonMargin as PoisonMargin, Reach as Reach
 from hubbub.estimation.ranks import rank_sets as rank_sets

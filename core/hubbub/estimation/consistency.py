@@ -72,6 +72,8 @@ def consistent_view(
             then the values come first, and the margins are their sums. For a tree of labels one row per
             level, coarsest first: then each level is made consistent within the one before.
     """
+    if category_of.ndim == 2 and not len(category_of):  # items of sets, whose shares have no total
+        return Consistent(np.clip(values, 0.0, 1.0), np.empty(0))
     if is_nested(category_of):
         return _nested_view(values, categories, category_of)
     if category_of.ndim == 2:

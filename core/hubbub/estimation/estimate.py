@@ -235,8 +235,9 @@ class Estimate:
             of: The shares; of a cross table the categories are all margins together.
         """
         margins = self._category_of.shape[0] if of == "categories" and self._category_of.ndim > 1 else 1
+        total = float(margins if len(self._category_of) else max(self.values.sum(), 0.0))  # of sets
         errors = self.printed_errors[0 if of == "values" else 1]
-        return effective_sample_size(getattr(self, of), errors, total=margins)
+        return effective_sample_size(getattr(self, of), errors, total=total)
 
     def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.

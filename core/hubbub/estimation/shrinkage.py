@@ -94,6 +94,9 @@ def bayes_view(values: Floats, errors: Floats, categories: Floats, category_of: 
     if category_of.ndim == 2:
         if not len(values) or np.isnan(values).any():  # a score has a mean alone
             return Consistent(np.full(len(values), np.nan), categories)
+        if not len(category_of):  # items of sets, whose shares have no total
+            means = posterior_means(values, float(np.median(errors)))
+            return Consistent(np.clip(means, 0.0, 1.0), categories)
         cells = empirical_bayes(values, errors, np.zeros(len(values), dtype=np.intp), [1.0])
         sums = np.zeros(len(categories))
         for margin in category_of:

@@ -23,6 +23,12 @@ from hubbub.mechanisms.participation import with_dummy_reports as with_dummy_rep
 from hubbub.mechanisms.pbgrr import PBGRR as PBGRR
 from hubbub.mechanisms.registry import channel_from_spec as channel_from_spec
 from hubbub.mechanisms.rounding import stochastic as stochastic, stochastic_many as stochastic_many
+from hubbub.mechanisms.set_selection import (
+    MAX_MOST as MAX_MOST,
+    SetSelection as SetSelection,
+    item_variance as item_variance,
+    set_selection as set_selection,
+)
 from hubbub.mechanisms.subset import SubsetSelection as SubsetSelection, subset_selection as subset_selection
 from hubbub.mechanisms.tree.channel import tree as tree
 from hubbub.mechanisms.tree.nested import NestedLevels as NestedLevels, nested_levels as nested_levels

@@ -14,6 +14,7 @@ KINDS: Final[Mapping[str, str]] = {
     "grr": "hubbub.mechanisms.grr",
     "category_grr": "hubbub.mechanisms.category_grr",
     "pbgrr": "hubbub.mechanisms.category_grr",
+    "set": "hubbub.mechanisms.set_selection",
     "subset": "hubbub.mechanisms.subset",
     "unary": "hubbub.mechanisms.unary",
     "local_hashing": "hubbub.mechanisms.hashing.local_hashing",

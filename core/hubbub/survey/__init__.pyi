@@ -21,10 +21,12 @@ from hubbub.survey.domain import (
     MAX_LABEL_CHARACTERS as MAX_LABEL_CHARACTERS,
     MAX_SIZE as MAX_SIZE,
     NumberDomain as NumberDomain,
+    SetDomain as SetDomain,
     attribute_from_spec as attribute_from_spec,
 )
 from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
 from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism
+from hubbub.survey.item_set import ItemSet as ItemSet
 from hubbub.survey.label_tree import (
     LabelTree as LabelTree,
     MAX_TREE_LEVELS as MAX_TREE_LEVELS,

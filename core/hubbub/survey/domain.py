@@ -9,7 +9,7 @@ import math
 import numbers
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -130,6 +130,23 @@ class NumberDomain:
         return numbers
 
 
+@dataclass(frozen=True)
+class SetDomain:
+    """Any number of some named items."""
+
+    items: LabelDomain
+
+    def members(self, value: object) -> list[int] | None:
+        """Return the indices of the items that a value holds, rising; None where it is no collection.
+
+        What it holds beside items is left out: a device may have more than a survey asks about.
+        """
+        if isinstance(value, str | bytes) or not isinstance(value, Collection):
+            return None
+        found = {self.items.index_of(each) for each in value if isinstance(each, str)}
+        return sorted(place for place in found if place is not None)
+
+
 def number_names(numbers: Sequence[float]) -> tuple[str, ...]:
     """Return a name for each of some different numbers, with six digits or as many as tell them apart."""
     for digits in range(6, 17):
@@ -139,7 +156,7 @@ def number_names(numbers: Sequence[float]) -> tuple[str, ...]:
     return tuple(f"{number:.17g}" for number in numbers)
 
 
-Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain
+Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain | SetDomain
 
 
 @dataclass(frozen=True)
@@ -170,7 +187,7 @@ class Attribute:
             raise ParameterError(f"attribute id {IDENTIFIER_RULE}, got {self.id!r:.80}")
         if self.kind not in KINDS:
             raise ParameterError(f"attribute kind must be one of {', '.join(KINDS)}, got {self.kind!r:.80}")
-        if not isinstance(self.domain, IntegerDomain | LabelDomain | NumberDomain):
+        if not isinstance(self.domain, IntegerDomain | LabelDomain | NumberDomain | SetDomain):
             raise ParameterError(f"attribute domain must be a domain, got {type(self.domain).__name__}")
 
     @classmethod
@@ -195,6 +212,17 @@ class Attribute:
         # Adding zero turns -0.0 into 0.0: equal domains have equal bytes.
         return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0))
 
+    @classmethod
+    def items(cls, attribute_id: str, items: Sequence[str], *, kind: Kind) -> Attribute:
+        """Return an attribute whose values are sets of the given items.
+
+        Raises:
+            ParameterError: If a text stands for the items: its letters are hardly meant.
+        """
+        if isinstance(items, str):
+            raise ParameterError(f"items must be a sequence of texts, got one text {items!r:.80}")
+        return cls(attribute_id, kind, SetDomain(LabelDomain(tuple(items))))
+
     @property
     def size(self) -> int:
         """The number of values of its domain, missing not counted.
@@ -207,7 +235,9 @@ class Attribute:
             return domain.high - domain.low + 1
         if isinstance(domain, LabelDomain):
             return len(domain.labels)
-        raise ParameterError(f"attribute {self.id} must have a discrete domain to have a size, got numbers")
+        raise ParameterError(
+            f"attribute {self.id} must have a discrete domain to have a size, got {self.to_spec()[2]}s"
+        )
 
     def label_of(self, index: int) -> str:
         """Return the name of the value at `index` of a discrete domain."""
@@ -240,6 +270,8 @@ class Attribute:
         domain = self.domain
         if isinstance(domain, LabelDomain):
             return [self.id, self.kind, "label", list(domain.labels)]
+        if isinstance(domain, SetDomain):
+            return [self.id, self.kind, "set", list(domain.items.labels)]
         name = "integer" if isinstance(domain, IntegerDomain) else "number"
         return [self.id, self.kind, name, [domain.low, domain.high]]
 
@@ -279,9 +311,9 @@ def attribute_from_spec(spec: object) -> Attribute:
     if kind not in KINDS:
         raise WireError(f"attribute kind must be one of {', '.join(KINDS)}, got {kind!r}")
     items = packing.array(fields[3], "attribute domain")
-    if name == "label":
-        labels = tuple(packing.text(item, "label", MAX_LABEL_CHARACTERS) for item in items)
-        return Attribute(identifier, kind, LabelDomain(labels))
+    if name in ("label", "set"):
+        labels = LabelDomain(tuple(packing.text(item, "label", MAX_LABEL_CHARACTERS) for item in items))
+        return Attribute(identifier, kind, labels if name == "label" else SetDomain(labels))
     packing.array(items, "attribute domain", 2)
     if name == "integer":
         low, high = (packing.integer(end, "attribute domain", -MAX_INTEGER, MAX_INTEGER) for end in items)
@@ -289,4 +321,4 @@ def attribute_from_spec(spec: object) -> Attribute:
     if name == "number":
         low_f, high_f = (packing.real(end, "attribute domain") for end in items)
         return Attribute(identifier, kind, NumberDomain(low_f, high_f))
-    raise WireError(f"attribute type must be integer, label or number, got {name!r}")
+    raise WireError(f"attribute type must be integer, label, number or set, got {name!r}")

@@ -42,6 +42,9 @@ class Form(Protocol):
     tells_values: ClassVar[bool]
     """True if frequencies can be told from its answers; False if nothing but a mean can."""
 
+    of_sets: ClassVar[bool]
+    """True if a device's value is a set of items, and an input no number below K."""
+
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that it asks for."""
@@ -169,6 +172,9 @@ class BaseForm:
 
     tells_values: ClassVar[bool] = True
     """True if frequencies can be told from its answers; False if nothing but a mean can."""
+
+    of_sets: ClassVar[bool] = False
+    """True if a device's value is a set of items, and an input no number below K."""
 
     lag: int = 0
     """0: an answer reads the values of now."""

@@ -22,7 +22,7 @@ from hubbub.errors import ABSENT, ParameterError, WireError
 from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, exact_number, number_names
+from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, SetDomain, exact_number, number_names
 from hubbub.survey.form import BaseForm, FormEntry, FormRequest
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from hubbub import estimation
 
 FORM: Final = "score"
+
+NO_NUMBERS: Final = (LabelDomain, SetDomain)
+"""The domains that a score cannot read."""
 
 ScoreKind = Literal["linear", "truncated", "logistic"]
 SCORE_KINDS: Final[tuple[ScoreKind, ...]] = ("linear", "truncated", "logistic")
@@ -101,8 +104,10 @@ class Score(BaseForm):
             rules.refuse("attribute", "must be in the order of ids", [each.id for each in self.attributes])
         for i, (attribute, default) in enumerate(zip(self.attributes, self.defaults, strict=True)):
             domain = attribute.domain
-            if isinstance(domain, LabelDomain):
-                rules.refuse(f"attribute[{i}].type", "must be integer or number in a score", "label")
+            if isinstance(domain, NO_NUMBERS):
+                rules.refuse(
+                    f"attribute[{i}].type", "must be integer or number in a score", attribute.to_spec()[2]
+                )
             rules.real(f"attribute[{i}].default", default, domain.low, domain.high)
         try:
             own = score_channel(self.regression)
@@ -121,8 +126,8 @@ class Score(BaseForm):
         domains = [attribute.domain for attribute in self.attributes]
         box = Box(
             # Whole numbers are taken for any between: the loss over more records is never less.
-            tuple(float(domain.low) for domain in domains if not isinstance(domain, LabelDomain)),
-            tuple(float(domain.high) for domain in domains if not isinstance(domain, LabelDomain)),
+            tuple(float(domain.low) for domain in domains if not isinstance(domain, NO_NUMBERS)),
+            tuple(float(domain.high) for domain in domains if not isinstance(domain, NO_NUMBERS)),
         )
         return Regression(
             self.kind, box, self.coefficients, self.intercept, self.epsilon, self.low, self.high
@@ -166,7 +171,7 @@ class Score(BaseForm):
         numbers = []
         for attribute, value, default in zip(self.attributes, values, self.defaults, strict=True):
             number, domain = exact_number(value), attribute.domain
-            assert not isinstance(domain, LabelDomain)  # noqa: S101 - `check` refuses that
+            assert not isinstance(domain, NO_NUMBERS)  # noqa: S101 - `check` refuses that
             whole = not isinstance(domain, IntegerDomain) or (number is not None and number.denominator == 1)
             inside = number is not None and whole and domain.low <= number <= domain.high
             numbers.append(float(number) if number is not None and inside else default)
@@ -258,8 +263,10 @@ def _of_request(request: FormRequest) -> tuple[Score, Channel]:
     pairs = {}
     for each in request.asked:
         domain = each.attribute.domain
-        if isinstance(domain, LabelDomain):
-            rules.refuse(f"{each.key}.type", "must be integer or number in a score", "label")
+        if isinstance(domain, NO_NUMBERS):
+            rules.refuse(
+                f"{each.key}.type", "must be integer or number in a score", each.attribute.to_spec()[2]
+            )
         if each.categories:
             rules.refuse(f"{each.key}.category", "must not be given in a score", each.categories[0].name)
         pairs[each.attribute.id] = (

@@ -23,7 +23,7 @@ from hubbub.html_table import html_table
 from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
 from hubbub.survey.canonical import read_compiled
-from hubbub.survey.domain import Attribute
+from hubbub.survey.domain import Attribute, SetDomain
 from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
 from hubbub.wire.report import DIGEST_BYTES
 
@@ -113,6 +113,8 @@ class Survey:
         rules.epsilon(self.epsilon)
         if self.form.lag >= self.rounds:
             rules.refuse("transition.lag", f"must be below the {self.rounds} rounds", self.form.lag)
+        if not self.form.of_sets and any(isinstance(each.domain, SetDomain) for each in self.attributes):
+            rules.refuse("attribute.type", "must not be set unless mechanism.name is set", "set")
         self.form.check(rules, self.channel)
         if self.channel.epsilon > self.epsilon:
             rules.refuse(

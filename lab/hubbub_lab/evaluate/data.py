@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain
+from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain, SetDomain
 from hubbub_authoring.files import DraftAttribute, DraftCategory
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.people import MISSING, quality, values_of
@@ -253,6 +253,8 @@ def _values(attribute: Attribute) -> Sequence[object]:
     domain = attribute.domain
     if isinstance(domain, LabelDomain):
         return domain.labels
+    if isinstance(domain, SetDomain):
+        raise LabError(f"attribute {attribute.id} must not be of sets here")
     if isinstance(domain, IntegerDomain):
         return range(domain.low, domain.high + 1)
     found: list[object] = np.linspace(domain.low, domain.high, _STEPS).tolist()

@@ -66,6 +66,8 @@ class SurveyMaker:
             raise LabError(f"{file} must ask for values, got a score: it has a mean alone")
         if survey.form.lag:
             raise LabError(f"{file} must ask for the values of one round, got a transition")
+        if survey.form.of_sets:
+            raise LabError(f"{file} must ask for one value a device, got a survey of sets")
         self.file, self.title = file, survey.title
         self.attributes, self.epsilon, self.planned_devices = (
             survey.attributes,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain
+from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain, SetDomain
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.tables import Coded, cut
 from hubbub_lab.texts import number_of
@@ -143,8 +143,12 @@ def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> dic
         named: Attribute id -> column, as the user said.
 
     Raises:
-        LabError: If the user named an attribute that no survey asks for.
+        LabError: If the user named an attribute that no survey asks for, or one is of sets.
     """
+    if sets := [each.id for each in attributes if isinstance(each.domain, SetDomain)]:
+        raise LabError(
+            f"attributes must have one value a device to be simulated, got sets: {', '.join(sets)}"
+        )
     columns = {attribute.id: named.get(attribute.id, attribute.id) for attribute in attributes}
     if strange := sorted(named.keys() - columns.keys()):
         raise LabError(f"--column must name one of {', '.join(sorted(columns))}, got {', '.join(strange)}")

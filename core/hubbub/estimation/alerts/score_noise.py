@@ -172,7 +172,7 @@ def survey_noise(channel: Channel, estimator: Estimating) -> SurveyNoise:
         estimator: Its estimator.
     """
     # A channel with an estimator of its own, such as orbits, has no levels.
-    levels = None if isinstance(channel, Estimated) else getattr(channel, "levels", None)
+    levels = None if isinstance(channel, Estimated) else getattr(channel, "levels", None) or None
     if levels is not None and sum(1 for level in levels if level.share > 0) > 1:
         tree: Tree | None = getattr(estimator, "tree", None)
         if tree is None or channel.inputs > MOST_INPUTS:

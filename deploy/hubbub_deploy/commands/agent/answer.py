@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.small_file import read_small
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, number_of_round, survey_state
+from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, number_of_round, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.errors import DeployError
@@ -193,6 +193,8 @@ def _say_outside(attribute: Attribute, value: object, text: str) -> None:
     domain = attribute.domain
     if isinstance(domain, NumberDomain):
         inside = isinstance(value, float) and domain.low <= value <= domain.high
+    elif isinstance(domain, SetDomain):
+        inside = domain.members(value) is not None
     else:
         inside = attribute.index_of(value) < attribute.size
     if text and not inside:
@@ -204,4 +206,6 @@ def value_of(attribute: Attribute, text: str) -> object:
     """Return what was typed as the attribute's type; missing if it cannot be read."""
     if isinstance(attribute.domain, NumberDomain):
         return number_of(text.strip())
+    if isinstance(attribute.domain, SetDomain):
+        return [item.strip() for item in text.split(",")]
     return whole_of(text.strip()) if isinstance(attribute.domain, IntegerDomain) else text

@@ -1,0 +1,149 @@
+"""Surveys of sets: files, canonical bytes, inputs, estimates, and what refuses them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import msgpack
+import numpy as np
+import pytest
+from lies import LIES, released, told
+from surveys import LABELS, SETS
+
+from hubbub import Survey, SurveyError
+from hubbub.errors import ParameterError, WireError
+from hubbub.mechanisms import SetSelection, set_selection
+from hubbub.survey import Attribute, ItemSet, attribute_from_spec, in_list_order
+from hubbub.testing import seeded
+from hubbub_aggregator.release.verification import verify
+
+SURVEY = Survey.parse(SETS)
+APPS = ["mail", "maps", "music", "news", "notes", "photos"]
+
+
+def test_a_file_compiles_to_set_selection_and_back():
+    assert isinstance(SURVEY.form, ItemSet)
+    assert isinstance(SURVEY.channel, SetSelection)
+    assert (SURVEY.channel.inputs, SURVEY.channel.most, SURVEY.channel.bins) == (7, 3, 10)
+    again = Survey.from_canonical(SURVEY.canonical)
+    assert again == SURVEY
+    assert again.form.most == 3
+    assert SURVEY.input_labels == (*APPS, "missing")
+    assert SURVEY.attribute == Attribute.items("apps", APPS, kind="static")
+    assert attribute_from_spec(SURVEY.attribute.to_spec()) == SURVEY.attribute
+    assert SURVEY.attribute != Attribute.labels("apps", APPS, kind="static")
+
+
+@pytest.mark.parametrize(
+    ("value", "mask"),
+    [
+        ([], 0),
+        (["maps"], 0b10),
+        ({"mail", "news"}, 0b1001),
+        (("photos", "photos", "chess", 7), 0b100000),
+        (None, 0b1000000),
+        ("mail", 0b1000000),
+        (5, 0b1000000),
+    ],
+)
+def test_a_value_is_the_items_that_it_holds_or_missing(value, mask):
+    assert SURVEY.input_of(value) == mask
+
+
+def test_of_a_larger_set_every_item_is_sent_as_often():
+    """3 of 6 are drawn in 6,000 trials: each item's count is Bin(6000, 1/2), of deviation 38.7; 6 of them."""
+    found = [SURVEY.input_of(APPS, source=seeded(place)) for place in range(6_000)]
+    assert {mask.bit_count() for mask in found} == {3}
+    counts = Counter(item for mask in found for item in range(6) if mask >> item & 1)
+    assert all(abs(counts[item] - 3_000) < 6 * 38.8 for item in range(6))
+
+
+def crowd(n: int) -> np.ndarray:
+    """Masks of n devices: a third has mail and maps, a third nothing, a third is missing."""
+    return np.array([0b11, 0, 0b1000000] * (n // 3), dtype=np.uint8)[:, None]
+
+
+def test_estimates_hold_the_truth_and_add_up_to_no_total():
+    """n = 60,000 at epsilon 1: seven shares within 6 of their errors, a false alarm below 2e-8."""
+    estimate = SURVEY.estimate(SURVEY.channel.perturb(crowd(60_000), source=seeded(1)))
+    truth = np.array([1, 1, 0, 0, 0, 0, 1]) / 3
+    assert (np.abs(estimate.values - truth) < 6 * estimate.value_errors).all()
+    spans = estimate.simultaneous()
+    assert ((spans.values_low <= truth) & (truth <= spans.values_high)).all()
+    view = estimate.consistent()
+    np.testing.assert_array_equal(view.values, np.clip(estimate.values, 0.0, 1.0))
+    assert estimate.empirical_bayes().values.shape == (7,)
+    assert estimate.effective_size() > 0
+    assert estimate.effective_size("categories") is None
+    assert (estimate.poison_margin().values >= 1).all()
+    with pytest.raises(ParameterError, match="items of sets"):
+        estimate.covariance()
+
+
+def test_errors_are_those_of_a_score_of_two_values():
+    channel = SURVEY.channel
+    shares = np.array([0.5, 0.1, 0, 0, 0, 0, 0.2])
+    p, q = float(channel.p), float(channel.q)
+    due = np.sqrt((shares * p * (1 - p) + (1 - shares) * q * (1 - q)) / 400) / (p - q)
+    expected = SURVEY.estimator().expected_estimate(shares, 400)
+    np.testing.assert_allclose(expected.values, shares, atol=1e-12)
+    np.testing.assert_allclose(expected.value_errors, due, rtol=1e-12)
+
+
+def test_a_release_is_verified_and_lies_about_it_are_named():
+    symbols = SURVEY.channel.perturb(crowd(3_000), source=seeded(2))
+    honest = released(SURVEY, SURVEY.channel.tally(symbols), 3_000, asked=4_000)
+    document, _ = honest
+    assert [cell["label"] for cell in document["values"]] == [*APPS, "missing"]
+    assert document["categories"] == [] and document["mean"] is None
+    assert verify(SURVEY, *honest, SURVEY.estimator()).differences == []
+    chance, told_lies = random.Random(1), 0  # noqa: S311 - test cases
+    for lie in sorted(LIES):
+        lied = told(lie, honest, chance)
+        if lied is not None:
+            told_lies += 1
+            assert verify(SURVEY, *lied, SURVEY.estimator()).differences, lie
+    assert told_lies > 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("most = 3", "", "mechanism.most: must be given"),
+        ("most = 3", "most = 7", "must be an integer from 1 to 6"),
+        ("most = 3", "most = 3\nsize = 8", "must be an integer from 1 to 7"),
+        ("most = 3", "most = 3\nparticipation = 0.5", "must be 1 for sets"),
+        ('type = "set"', 'type = "label"', "must be set for the mechanism set"),
+        ('name = "set"\nmost = 3', 'name = "subset"', "must not be set unless mechanism.name is set"),
+        ('name = "set"\nmost = 3', 'name = "auto"', "must not be set unless mechanism.name is set"),
+        ('labels = ["mail", ', 'labels = ["mail", "mail", ', "must differ"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_refused_by_name(old, new, rule):
+    with pytest.raises(SurveyError, match=rule):
+        Survey.parse(SETS.replace(old, new))
+
+
+def test_bytes_that_ask_sets_by_another_form_are_refused():
+    labels = Survey.parse(LABELS)
+    spec = SURVEY.attribute.to_spec()
+    fields = msgpack.unpackb(labels.canonical)
+    fields[5] = [*spec[:3], fields[5][3]]
+    with pytest.raises(SurveyError):
+        Survey.from_canonical(msgpack.packb(fields))
+    fields = msgpack.unpackb(SURVEY.canonical)
+    for place, value in (
+        (8, ["set", 2]),
+        (8, ["set", 0]),
+        (7, set_selection(8, most=3, epsilon=1.0).to_spec()),
+    ):
+        changed = [*fields]
+        changed[place] = value
+        with pytest.raises((SurveyError, WireError)):
+            Survey.from_canonical(msgpack.packb(changed))
+
+
+def test_sets_stand_last_in_a_list():
+    labels = Survey.parse(LABELS)
+    assert in_list_order([SURVEY, labels]) == [labels, SURVEY]
