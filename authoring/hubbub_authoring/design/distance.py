@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError
-from hubbub.mechanisms import middle
+from hubbub.mechanisms import SetSelection, middle
 from hubbub.survey import Survey
 from hubbub_authoring.design.asked import MAX_PROVED, Floors
 from hubbub_authoring.design.comparison import by_category_alone
@@ -122,6 +122,8 @@ def survey_distances(
         return distances(asked_of, survey.channel)
     if survey.form.cell_levels is not None:
         return _of_tree(survey, participation)
+    if survey.form.of_sets:
+        return [_of_sets(survey)]
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     if not survey.form.tells_values:
@@ -144,6 +146,24 @@ def survey_distances(
             found = found.behind_coin(participation, sampling=sum(1.0 - 1.0 / r for r in cells))
         known.append(_beside(asked, crowd, devices * float((errors**2).sum()), found))
     return known
+
+
+def _of_sets(survey: Survey) -> Distance:
+    """Return the distance of a survey of sets, for devices whose padded sets are drawn evenly.
+
+    The floor is the spectral one of the workload "is cell i in the set" over the L-subsets of V' cells: its
+    V' - 1 singular values are all alike, so that a cell's total error is at least
+    (V' - 1) L (V' - L)/V'^2 4a/(a - 1)^2, a = e^epsilon, sampling L (V' - L)/V'^2 included.
+    """
+    channel = cast(SetSelection, survey.channel)
+    cells, items = channel.bins, channel.inputs
+    share = channel.most / cells
+    found = survey.estimator().expected_estimate(np.full(items, share), 1)
+    ratio = math.exp(survey.epsilon)
+    floor = items * share * (1.0 - share) * ((cells - 1) * 4.0 * ratio / (ratio - 1.0) ** 2 - 1.0)
+    crowd = f"devices whose sets are {channel.most} of {items} items and {channel.most} dummies, drawn evenly"
+    total = float((found.value_errors**2).sum())
+    return _beside("shares of items", crowd, total, Floor(max(floor, 0.0) * (1.0 - 2.0**-40), "spectral"))
 
 
 def _of_tree(survey: Survey, participation: float) -> list[Distance]:

@@ -56,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
             if value is not None:
                 raise DeployError(f"{name} must come with --callable, got {value:g} for a survey")
         survey = load_survey(options.survey)
+        if survey.form.of_sets:
+            raise DeployError(f"{options.survey} must ask for one value a device to be audited, got sets")
         channel, declared, inputs = survey.channel, survey.channel.epsilon, survey.channel.inputs
         sampler: Sampler = lambda x, n: _symbols(channel.perturb([x] * n))  # noqa: E731
         likelihood = lambda symbol, x: float(channel.log_likelihood(symbol)[x])  # noqa: E731

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -33,6 +34,11 @@ def test_a_file_compiles_to_set_selection_and_back():
     assert SURVEY.attribute == Attribute.items("apps", APPS, kind="static")
     assert attribute_from_spec(SURVEY.attribute.to_spec()) == SURVEY.attribute
     assert SURVEY.attribute != Attribute.labels("apps", APPS, kind="static")
+
+
+def test_the_golden_survey_keeps_its_bytes():
+    golden = Path(__file__).parents[2] / "golden"
+    assert Survey.load(golden / "sets.toml").canonical == (golden / "sets.bin").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ ELSEWHERE = (
     "survey-list.bin",
     "formats",
     "form-releases.txt",
+    "sets.bin",
+    "sets.toml",
 )
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
 OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
@@ -163,7 +165,8 @@ def test_stored_survey_is_read_and_written_the_same(name):
 
 
 def test_every_kind_of_channel_has_a_stored_survey():
-    surveys = [Survey.from_canonical((GOLDEN / f"survey-{name}.bin").read_bytes()) for name in SURVEYS]
+    files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin"]
+    surveys = [Survey.from_canonical((GOLDEN / name).read_bytes()) for name in files]
     assert {survey.channel.kind for survey in surveys} == set(KINDS)
 
 

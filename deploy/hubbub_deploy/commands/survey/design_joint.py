@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
 from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Intervals
+from hubbub.mechanisms import SetSelection
 from hubbub_authoring.design import Comparison, Workload, accuracy, report_bytes, survey_distances
 from hubbub_authoring.files import TABLE_MECHANISMS
 from hubbub_deploy.commands.survey import floors
@@ -58,6 +59,8 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
             "sentence": f"With {devices:,} devices, the mean score, {ends[0]:g} to "
             f"{ends[1]:g}, is known to ±{width / 2:.3g} or better (95 % intervals).",
         }
+    if survey.form.of_sets:
+        return found | _of_sets(survey)
     cell, margin = (
         math.sqrt(float(np.mean(errors**2))) for errors in (estimate.value_errors, estimate.category_errors)
     )
@@ -100,6 +103,34 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         ],
         "sentence": f"With {devices:,} devices, a combination's share is known to ±{points[0]:.2g} points, "
         f"a share of one attribute's to ±{points[1]:.2g} points (95 % intervals).",
+    }
+
+
+def _of_sets(survey: Survey) -> dict[str, Any]:
+    """Return what a design says of sets beside its floor: of an item that hardly anyone has.
+
+    It is held beside asking each device about one of the V items at random, by two answers at full epsilon,
+    whose variance is V a/(a - 1)^2, a = e^epsilon.
+    """
+    channel, devices = cast(SetSelection, survey.channel), survey.planned_per_round
+    p, q, ratio = float(channel.p), float(channel.q), math.exp(survey.epsilon)
+    error = math.sqrt(q * (1.0 - q) / devices) / (p - q)
+    single = math.sqrt(channel.inputs * ratio / (ratio - 1.0) ** 2 / devices)
+    reach = {"item": (1.0 - q) / (p - q), "all": (channel.size - channel.inputs * q) / (p - q)}
+    advice = (
+        f"asking about one item a device would give ±{100 * INTERVAL_95 * single:.2g}"
+        if error <= single
+        else f"ask each device about one item instead, for ±{100 * INTERVAL_95 * single:.2g}"
+    )
+    return {
+        "standard_error": {"value": error, "category": None, "mean": None},
+        "leverage": reach["item"],
+        "leverage_of_all": reach["all"],
+        "single_item_error": single,
+        "alternatives": [],
+        "sentence": f"With {devices:,} devices, the share of a rare item is known to "
+        f"±{100 * INTERVAL_95 * error:.2g} points (95 % intervals); {advice}. One forged report counts as "
+        f"{reach['item']:.3g} devices for an item, and as {reach['all']:.3g} for all items together.",
     }
 
 
