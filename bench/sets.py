@@ -3,7 +3,8 @@
     python bench/sets.py [ROUNDS]
 
 200 items with "missing", 8 of a device at most, epsilon 1. 20,000 devices have 0 to 8 items, the same in
-every round; the error is that of all items over ROUNDS (200). Its relative deviation is sqrt(2/40,000), 0.7 %.
+every round; the error is that of all items over ROUNDS (200). Its
+relative deviation is sqrt(2/40,000), 0.7 %.
 """
 
 from __future__ import annotations

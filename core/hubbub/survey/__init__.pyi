@@ -26,7 +26,6 @@ from hubbub.survey.domain import (
 )
 from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
 from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism
-from hubbub.survey.item_set import ItemSet as ItemSet
 from hubbub.survey.label_tree import (
     LabelTree as LabelTree,
     MAX_TREE_LEVELS as MAX_TREE_LEVELS,
@@ -50,6 +49,7 @@ from hubbub.survey.rules import (
     check_attributes as check_attributes,
 )
 from hubbub.survey.score import Score as Score, score_channel as score_channel
+from hubbub.survey.sets.item_set import ItemSet as ItemSet
 from hubbub.survey.signed_list import (
     MAX_LIFE_S as MAX_LIFE_S,
     MAX_LIST_BYTES as MAX_LIST_BYTES,

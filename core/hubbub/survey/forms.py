@@ -40,7 +40,7 @@ FORMS: Final = (
     FormRegistration("score", "hubbub.survey.score"),
     FormRegistration("tree", "hubbub.survey.label_tree"),
     FormRegistration("transition", "hubbub.survey.transition"),
-    FormRegistration("set", "hubbub.survey.item_set"),
+    FormRegistration("set", "hubbub.survey.sets.item_set"),
 )
 """Every form of canonical bytes but that of one attribute, oldest first: messages and lists have them so."""
 

@@ -1,0 +1,1 @@
+from hubbub.survey.sets.item_set import ItemSet as ItemSet
