@@ -26,7 +26,8 @@ from starlette.types import Receive, Scope, Send
 from hubbub.errors import ListError
 from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import MAX_LIST_BYTES, Survey, digest_of, in_list_order, read_unverified
-from hubbub.wire import NO_ROUND, SurveyRecord, encode_record, encode_surveys
+from hubbub.transparency import MAX_NOTE_BYTES, PROOF_SUFFIX
+from hubbub.wire import NO_ROUND, SurveyRecord, encode_record, encode_surveys, pack
 from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
 from hubbub_collector.batching import Writer
 from hubbub_collector.boot_clock import boot_s
@@ -71,6 +72,16 @@ class ListFile:
             with suppress(OSError):  # what stderr goes to may be full
                 print(f"hubbub: {error}; the list before it is still served", file=sys.stderr, flush=True)
         return self._data
+
+    @property
+    def logged(self) -> bytes | None:
+        """The list with the proof beside it that it is in a log, for devices that pin one; None without."""
+        try:
+            with self._path.with_name(self._path.name + PROOF_SUFFIX).open("rb") as file:
+                proof = file.read(MAX_NOTE_BYTES)
+        except OSError:
+            return None
+        return pack(["hubbub-logged-list", self.current, proof])
 
     def _stamp(self) -> tuple[int, int, int] | None:
         """Return a value that changes with the file, None while there is none."""
@@ -214,6 +225,14 @@ class Gateway:
         self._admission.withdraw(self._signed.cancelled)
         return Response(body, media_type=MSGPACK)
 
+    async def logged_surveys(self, _: Request) -> Response:
+        """Answer GET /v2/surveys with the signed list and the proof that it is in a log; 404 without one."""
+        body = None if self._signed is None else self._signed.logged
+        if self._signed is None or body is None:
+            raise HTTPException(404, "there is no list with a proof here")
+        self._admission.withdraw(self._signed.cancelled)
+        return Response(body, media_type=MSGPACK)
+
     async def health(self, _: Request) -> Response:
         """Answer GET /healthz: 200 while the log takes uploads, else 503; and why a node seals nothing."""
         healthy, unsealed = self._healthy, self._unsealed and self._unsealed()
@@ -296,6 +315,7 @@ def create_app(
         routes=[
             Route(UPLOADS, gateway.intake, methods=["POST"]),
             Route("/v1/surveys", gateway.surveys),
+            Route("/v2/surveys", gateway.logged_surveys),
             Route("/healthz", gateway.health),
             Route("/readyz", gateway.health),
             Route("/metrics", gateway.metrics_page),

@@ -30,6 +30,8 @@ from hubbub_deploy.commands import (
     evaluate,
     export,
     issuer,
+    log,
+    monitor,
     node,
     programme,
     replay,
@@ -38,6 +40,7 @@ from hubbub_deploy.commands import (
     survey,
     topic,
     verify,
+    witness,
 )
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
@@ -51,6 +54,13 @@ EXAMPLES = {
     "simulate": "hubbub simulate people.csv --collector http://127.0.0.1:8780 --compare",
     "audit": "hubbub audit visits.toml --samples 100000",
     "verify": "hubbub verify https://results.example.org --survey visits.toml",
+    "log": "hubbub log add data list.bin",
+    "log keygen": "hubbub log keygen --name example.org/hubbub --out log.pem",
+    "log add": "hubbub log add data list.bin",
+    "witness": "hubbub witness keygen --name witness.example.net --out witness.pem",
+    "witness keygen": "hubbub witness keygen --name witness.example.net --out witness.pem",
+    "witness serve": "hubbub witness serve witness.pem --name witness.example.net --data seen.db --of KEY",
+    "monitor": "hubbub monitor https://results.example.org --log-key KEY --witness KEY --state seen.json",
     "survey": "hubbub survey new --id visits --epsilon 3 --integer 0 77 --out visits.toml",
     "survey check": "hubbub survey check visits.toml",
     "survey rehearse": "hubbub survey rehearse visits.toml --value visits=3",
@@ -112,8 +122,9 @@ _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 # Headings of help, each with its commands, in the order of what people do first.
 HEADINGS = {
-    "try": (demo, replay, evaluate, simulate, audit, verify),
+    "try": (demo, replay, evaluate, simulate, audit),
     "ask": (survey, programme, agent),
+    "check others": (verify, log, witness, monitor),
     "one machine": (node, export, delete, dead_letters, config),
     "a cluster": (topic, collector, aggregator, dashboard, issuer, add_partitions, skip_lost),
 }

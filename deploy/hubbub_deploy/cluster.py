@@ -20,7 +20,11 @@ from hubbub_aggregator import AggregatorError, LeaseLostError, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Publisher
-from hubbub_aggregator.stores import RecountFolder, RedisStore, SqliteArchive
+from hubbub_aggregator.stores import (
+    RecountFolder,
+    RedisStore,
+    SqliteArchive,
+)
 from hubbub_aggregator.web import LiveView, StreamCaps, worker_page
 from hubbub_collector import CollectorError, Permits, boot_s, create_server
 from hubbub_deploy import supervise
@@ -31,6 +35,7 @@ from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, base_url, listen, run, stopping_politely
+from hubbub_deploy.transparency import LogSettings, keeper_of, log_routes, opened_log
 from hubbub_topic import LogError
 from hubbub_topic.kafka import GrowingLog, KafkaDeadTopic
 
@@ -236,6 +241,7 @@ def dashboard(
     alerts: AlertRules | None = None,
     read_token: str | None = None,
     streams: StreamCaps | None = None,
+    transparency: LogSettings | None = None,
 ) -> int:
     """Seal, release into `data_dir` and show, until SIGINT or SIGTERM.
 
@@ -248,6 +254,7 @@ def dashboard(
         alerts: The thresholds of alerts on releases; None for the usual ones.
         read_token: What readers of page and API must know; None where anyone may read.
         streams: Caps on the page's streams of changes; None for the usual ones.
+        transparency: The key of the log of what is published, and its witnesses; None for no such log.
 
     Raises:
         DeployError: If topic, Redis or folder cannot be used, the address cannot be listened on, or on an
@@ -258,6 +265,7 @@ def dashboard(
     steady = SteadyClock(time.time, boot_s)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(host, port))
+        entries = stack.enter_context(opened_log(data_dir, transparency))
         try:
             with private_files():
                 data_dir.mkdir(parents=True, exist_ok=True)
@@ -280,6 +288,7 @@ def dashboard(
                     fleet=fleet,
                     alerts=alerts,
                     sign=sign,
+                    entries=entries,
                 )
 
         # A fault from the outset should be seen by the person who starts it.
@@ -295,8 +304,10 @@ def dashboard(
             view=view,
             work=lambda stop: supervise.run_supervised(attempt, view, stop),
             kept="the archive and the store",
+            routes=log_routes(entries) if entries is not None else (),
             read_token=read_token,
             streams=streams or StreamCaps(),
             recounts=RecountFolder(data_dir),
+            keeper=keeper_of(entries, transparency),
         ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

@@ -7,6 +7,7 @@ import errno
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -204,6 +205,45 @@ def create(path: Path, data: bytes, *, mode: int) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a whole file in the place of another: a server never reads half of it.
+
+    Raises:
+        DeployError: If it cannot be written.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise DeployError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def create_signing_key(path: Path) -> Ed25519PrivateKey:
+    """Return a new key, whose file nobody else can read.
+
+    Raises:
+        DeployError: If there is something of that name, or it cannot be written.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    key = Ed25519PrivateKey.generate()
+    create(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), mode=0o600)
+    return key
 
 
 def load_signing_key(path: Path) -> Ed25519PrivateKey:

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal
 
 import uvicorn
@@ -27,6 +28,10 @@ from hubbub_aggregator.stores import RecountFolder
 from hubbub_aggregator.web import LiveView
 from hubbub_collector import GatewaySettings, create_server, look_for_cycles_rarely
 from hubbub_deploy.errors import DeployError
+from hubbub_deploy.transparency import LogKeeper
+
+KEEPER_S: Final = 1.0
+"""Seconds between two looks at whether the log has grown: it is asked for its size alone."""
 
 RECOUNTS_S: Final = 5.0
 """Seconds between two looks for new recounts, which come by hand: one folder is listed."""
@@ -133,6 +138,7 @@ class PageServer:
         read_token: What readers of page and API must know; None where anyone may read.
         streams: Caps on the page's streams of changes.
         recounts: Where recounts are published, looked at again and again; None for nowhere.
+        keeper: The publisher of the log's checkpoints; None for none.
     """
 
     name: str
@@ -145,6 +151,7 @@ class PageServer:
     read_token: str | None = field(default=None, repr=False)
     streams: web.StreamCaps = field(default_factory=web.StreamCaps)
     recounts: RecountFolder | None = None
+    keeper: LogKeeper | None = None
 
     def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
@@ -175,7 +182,14 @@ class PageServer:
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with self.running(), self._following_recounts():
+            async with contextlib.AsyncExitStack() as stack:
+                await stack.enter_async_context(self.running())
+                if (folder := self.recounts) is not None:
+                    await asyncio.to_thread(self._look, folder)
+                    await stack.enter_async_context(_following(partial(self._look, folder), RECOUNTS_S))
+                if self.keeper is not None:
+                    await stack.enter_async_context(_following(self.keeper.look, KEEPER_S))
+                    stack.callback(self.keeper.close)
                 worker.start()
                 announce(base_url(host, listener))
                 yield
@@ -205,26 +219,24 @@ class PageServer:
             words = str(error) if isinstance(error, DeployError) else last_words(error)
             raise DeployError(f"the {self.name} stopped: {words}; {self.kept} are as they were")
 
-    @contextlib.asynccontextmanager
-    async def _following_recounts(self) -> AsyncIterator[None]:
+    def _look(self, folder: RecountFolder) -> None:
         """Keep what the view shows of recounts as their folder has it."""
-        if (folder := self.recounts) is None:
-            yield
-            return
+        self.view.recounts = folder.by_survey()
 
-        def look() -> None:
-            self.view.recounts = folder.by_survey()
 
-        async def again() -> None:
-            while True:
-                await asyncio.sleep(RECOUNTS_S)
-                await asyncio.to_thread(look)
+@contextlib.asynccontextmanager
+async def _following(look: Callable[[], None], pause_s: float) -> AsyncIterator[None]:
+    """Look again and again in a thread."""
 
-        await asyncio.to_thread(look)
-        looking = asyncio.create_task(again())
-        try:
-            yield
-        finally:
-            looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await looking
+    async def again() -> None:
+        while True:
+            await asyncio.to_thread(look)
+            await asyncio.sleep(pause_s)
+
+    looking = asyncio.create_task(again())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await looking

@@ -27,7 +27,13 @@ from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
 from hubbub_aggregator.runners import Retention, Worker
-from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore
+from hubbub_aggregator.stores import (
+    RecountFolder,
+    SqliteArchive,
+    SqliteDeadTopic,
+    SqliteStore,
+    TransparencyLog,
+)
 from hubbub_aggregator.web import LiveView, StreamCaps, ViewCollector
 from hubbub_client import owner_page
 from hubbub_collector import CollectorError, GatewaySettings, Permits, boot_s
@@ -37,6 +43,7 @@ from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.http_server import PageServer, listen
 from hubbub_deploy.settings import NodeOptions
 from hubbub_deploy.supervise import is_full, run_supervised
+from hubbub_deploy.transparency import LogSettings, keeper_of, log_routes, opened_log
 from hubbub_topic import BoundedLog, LogError, LogLockedError, SqliteLog
 
 
@@ -99,6 +106,7 @@ class NodeSettings(NodeOptions):
         skip: Partition and offset of records to pass over for good.
         read_token: What readers of page and API must know; None where anyone may read. Devices need none.
         permits: What senders must show.
+        transparency: The key of the log of what is published, and its witnesses; None for no such log.
     """
 
     surveys: tuple[Survey, ...]
@@ -113,6 +121,7 @@ class NodeSettings(NodeOptions):
     skip: Sequence[tuple[int, int]] = ()
     read_token: str | None = field(default=None, repr=False)
     permits: Permits = field(default_factory=Permits)
+    transparency: LogSettings | None = None
 
 
 class _Counting:
@@ -171,7 +180,9 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveView]]:
+def _parts(
+    settings: NodeSettings, entries: TransparencyLog | None = None
+) -> Iterator[tuple[SqliteLog, _Counting, LiveView]]:
     """Return the log, a worker that has counted all that it holds, and its view; closed again at the end.
 
     Raises:
@@ -218,6 +229,7 @@ def _parts(settings: NodeSettings) -> Iterator[tuple[SqliteLog, _Counting, LiveV
                     dead_letters=letters,
                     skips=skips,
                     retention=retention if settings.log_keep_s or settings.log_keep_bytes else None,
+                    entries=entries,
                 ),
                 view,
             )
@@ -249,7 +261,12 @@ def serve(
         DeployError: If the files cannot be used, the address cannot be listened on, or the worker meets an
             invariant violation.
     """
-    with _parts(settings) as (log, worker, view), listen(settings.host, settings.port) as listener:
+    with (
+        opened_log(settings.data_dir, settings.transparency) as entries,
+        _parts(settings, entries) as (log, worker, view),
+        listen(settings.host, settings.port) as listener,
+    ):
+        keeper = keeper_of(entries, settings.transparency)
         try:
             known = {
                 (entry["id"], entry["version"]): bytes.fromhex(entry["digest"])
@@ -280,12 +297,14 @@ def serve(
             view=view,
             work=worker.run,
             kept="the log and the store",
-            routes=ingest.routes,  # the gateway's few paths; all the rest is the page and its API
+            # The gateway's few paths and the log's; all the rest is the page and its API.
+            routes=[*ingest.routes, *(log_routes(entries) if entries is not None else ())],
             running=partial(_counted_first, ingest.state.gateway.running, worker),
             settings=settings.gateway,
             read_token=settings.read_token,
             streams=StreamCaps(settings.streams, settings.client_streams),
             recounts=RecountFolder(settings.data_dir),
+            keeper=keeper,
         ).serve(
             listener,
             host=settings.host,

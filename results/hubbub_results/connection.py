@@ -261,6 +261,14 @@ class SurveyResults:
         """
         return self._transport.blob("surveys", self.digest, "rounds", str(round), "counts")
 
+    def sealed(self, round: int) -> bytes:  # noqa: A002 - see above
+        """Return the bytes of one release, whose SHA-256 the server's log has.
+
+        Raises:
+            NotFoundError: If there is no such round, or it is open.
+        """
+        return self._transport.blob("surveys", self.digest, "rounds", str(round), "sealed")
+
     def canonical(self) -> bytes:
         """Return the survey's canonical bytes, of which its digest is a hash."""
         return self._transport.blob("surveys", self.digest, "canonical")

@@ -201,8 +201,9 @@ def test_a_survey_is_checked_without_any_server_library(labels: Path) -> None:
 
 
 NAMES = {
-    "try": ["demo", "replay", "evaluate", "simulate", "audit", "verify"],
+    "try": ["demo", "replay", "evaluate", "simulate", "audit"],
     "ask": ["survey", "programme", "agent"],
+    "check others": ["verify", "log", "witness", "monitor"],
     "one machine": ["node", "export", "delete", "dead-letters", "config"],
     "a cluster": ["topic", "collector", "aggregator", "dashboard", "issuer", "add-partitions", "skip-lost"],
 }

@@ -35,6 +35,8 @@ from hubbub_aggregator.release.round_release import (
     release as release,
     require_method as require_method,
     same_facts as same_facts,
+    sealed_bytes as sealed_bytes,
+    sealed_hash as sealed_hash,
     sum_counts as sum_counts,
     timestamp as timestamp,
 )

@@ -8,6 +8,7 @@ good. Below the survey's minimum cohort it holds no estimates. Its `method` says
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,9 @@ from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
 Document: TypeAlias = dict[str, Any]
+
+_BESIDE: Final = ("as_of", "after_shuffling", "recounts")
+"""The keys that the page is told beside those of a release."""
 
 _SAME: Final = 1e-9
 """Estimates closer than this are the same: one report among 10^8 moves an estimate by more."""
@@ -229,6 +233,16 @@ def canonical_bytes(document: Document) -> bytes:
     """Return the one encoding of a document: sorted keys, shortest exact floats, UTF-8, no spaces."""
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
+
+
+def sealed_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a release's bytes, without what the page is told beside it."""
+    return canonical_bytes({name: part for name, part in document.items() if name not in _BESIDE})
+
+
+def sealed_hash(document: Mapping[str, Any]) -> bytes:
+    """Return the SHA-256 of a release's bytes, 32 bytes: the log has it."""
+    return hashlib.sha256(sealed_bytes(document)).digest()
 
 
 def sum_counts(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import NotRequired, TypedDict, Unpack
 
 from hubbub.estimation import AlertRules
 from hubbub.survey import AnyEstimator, Survey, number_of_round, step_of
+from hubbub.transparency import Entry, hash_of, survey_entry
 from hubbub.wire import encode_counts
 from hubbub_aggregator.counting.partition import RoundKey, RoundState
 from hubbub_aggregator.counting.seals import SignSeal
@@ -45,6 +46,7 @@ from hubbub_aggregator.release.round_release import (
     canonical_bytes,
     release,
     same_facts,
+    sealed_hash,
     sum_counts,
 )
 from hubbub_aggregator.release.sealing import DEFAULT_GRACE_S, Sealer, due
@@ -52,6 +54,7 @@ from hubbub_aggregator.release.watched import NOTHING_SO_FAR, SoFar, with_bands
 from hubbub_aggregator.runners.counters import CountSource
 from hubbub_aggregator.stores.archive import SURVEY_ROW, Archive
 from hubbub_aggregator.stores.store import GateStore
+from hubbub_aggregator.stores.transparency import TransparencyLog
 from hubbub_aggregator.web.view import LiveView, compose
 from hubbub_topic import Log
 
@@ -70,6 +73,7 @@ class Publishing(TypedDict):
         fleet: What the operator states about the devices asked; None states nothing.
         alerts: The thresholds of alerts on releases; None for the usual ones.
         sign: Signs seals; without it they are not signed.
+        entries: The log of what was published; None for none.
     """
 
     archive: Archive
@@ -79,6 +83,7 @@ class Publishing(TypedDict):
     fleet: NotRequired[FleetStatement | None]
     alerts: NotRequired[AlertRules | None]
     sign: NotRequired[SignSeal | None]
+    entries: NotRequired[TransparencyLog | None]
 
 
 class Publication:
@@ -106,6 +111,7 @@ class Publication:
         self._log, self._counter, self._gate_store = log, counter, gates
         archive, self._view = publishing["archive"], publishing["view"]
         self._archive = archive
+        self._entries, self._entered = publishing.get("entries"), set[object]()
         self._grace_s = publishing.get("grace_s", DEFAULT_GRACE_S)
         self._clock = publishing.get("clock", time.time)
         self._sealer = Sealer(log, self._target_partitions, sign=publishing.get("sign"))
@@ -190,6 +196,8 @@ class Publication:
     def release_and_show(self) -> None:
         """Release every round that all its partitions have sealed, and show everything as it is now."""
         self._release()
+        if self._entries is not None:
+            self._enter(self._entries)
         self._show()
 
     @property
@@ -330,6 +338,27 @@ class Publication:
             document = kept
         self._most[digest] = max(self._most.get(digest, 0), document["accounting"]["accepted"])
         return document
+
+    def _enter(self, entries: TransparencyLog) -> None:
+        """Append to the log what this process has not: after a kill everything, which is there once."""
+        identity = hash_of(self._log.identity.encode())
+        published: dict[object, Entry] = {
+            period: Entry(
+                "layout", (identity, period.from_s, hash_of(period.identity.encode()), period.partitions)
+            )
+            for period in self._log.partition_map.periods
+            if period not in self._entered
+        }
+        surveys = self._surveys()
+        for digest in sorted(surveys.keys() - self._entered):
+            published[digest] = survey_entry(surveys[digest].canonical)
+        for key in sorted(self._released.keys() - self._entered):
+            digest, number = key
+            sealed = sealed_hash(self._released[key])
+            published[key] = Entry("release", (digest, number_of_round(number), sealed))
+        if published:
+            entries.append(published.values())
+            self._entered.update(published)
 
     def _free_archived(self, keys: Iterable[RoundKey]) -> None:
         for key in keys:

@@ -17,4 +17,9 @@ from hubbub_aggregator.stores.redis_connection import (
 from hubbub_aggregator.stores.redis_store import RedisStore as RedisStore
 from hubbub_aggregator.stores.sqlite_dead_letters import SqliteDeadTopic as SqliteDeadTopic
 from hubbub_aggregator.stores.sqlite_store import SqliteStore as SqliteStore
+from hubbub_aggregator.stores.transparency import (
+    TRANSPARENCY_FILE as TRANSPARENCY_FILE,
+    TransparencyLog as TransparencyLog,
+    enter as enter,
+)
 from hubbub_aggregator.stores.store import GateStore as GateStore, SharedStore as SharedStore, Store as Store

@@ -25,7 +25,7 @@ from hubbub_aggregator.export import (
     tidy_rows,
     write_parquet,
 )
-from hubbub_aggregator.release import round_views
+from hubbub_aggregator.release import round_views, sealed_bytes
 from hubbub_aggregator.stores import SURVEY_ROW
 from hubbub_aggregator.web.documents import (
     RenderedSnapshot,
@@ -93,6 +93,7 @@ class ReadApi:
             "/surveys/{survey}/rounds/{round}.ndjson": self._round_as("ndjson"),
             "/surveys/{survey}/canonical": self.canonical,
             "/surveys/{survey}/rounds/{round}/counts": self.counts,
+            "/surveys/{survey}/rounds/{round}/sealed": self.sealed,
             "/surveys/{survey}/rounds/{round}/recounts": self.recounts,
             "/surveys/{survey}/rounds/{round}": self.round,
             "/surveys/{survey}/releases.csv": self._releases_as("csv"),
@@ -197,6 +198,18 @@ class ReadApi:
         edition = await self._cache.current()
         digest, number, _ = round_named(request, edition)
         return self._blob(request, digest, number - 1, f"public counts of round {number} of survey {digest}")
+
+    async def sealed(self, request: Request) -> Response:
+        """Answer with the bytes of one release, whose SHA-256 the log has."""
+        refuse_others(request)
+        edition = await self._cache.current()
+        digest, number, found = round_named(request, edition)
+        if not found["sealed"]:
+            raise ProblemError(
+                problem(404, f"round {number} of survey {digest}", "must be over", "an open one")
+            )
+        key, octets = ("v1 sealed", digest, number), "application/octet-stream"
+        return await rendered(request, edition, key, lambda: sealed_bytes(found), octets)
 
     def _blob(self, request: Request, digest: str, row: int, subject: str) -> Response:
         """Answer with bytes that never change, under their hash."""

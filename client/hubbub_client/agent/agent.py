@@ -29,12 +29,13 @@ from hubbub_client.agent.answerer import Answerer
 from hubbub_client.agent.background import Background
 from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.enrolments import Enrolments
+from hubbub_client.agent.logged import LOGGED_PATH, out_of_log
 from hubbub_client.agent.policy import Policy
 from hubbub_client.agent.sender import OutboxUploader
 from hubbub_client.agent.signed_lists import SignedLists
 from hubbub_client.agent.strict import check_opt_in, check_value, strict_mode
 from hubbub_client.agent.values import Values
-from hubbub_client.errors import TransportError
+from hubbub_client.errors import ClientError, TransportError
 from hubbub_client.ledger.file import Counter
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
@@ -45,6 +46,7 @@ from hubbub_client.upload.transport import HttpTransport, PlainHttp, Transport
 from hubbub_client.upload.uploader import Limits
 
 if TYPE_CHECKING:
+    from hubbub.transparency import LogPolicy
     from hubbub_client.owner_page.account import Account
     from hubbub_client.owner_page.page import OwnerPage
     from hubbub_client.tokens.fetcher import Tokens
@@ -81,6 +83,8 @@ class Agent:
         survey_key: Public key of those who may ask, as `hubbub survey keygen` prints it, or several while one
             key replaces another. Then lists of surveys must be signed by one of them, and may cancel surveys.
             None: the collector is trusted to choose surveys, within budget and policy.
+        log: The log in which lists must be, and the witnesses that must have seen it; None for none. It
+            needs `survey_key`.
         strict: For development: raise for a value outside its domain and for an opt-in that lets no survey
             in; otherwise both pass in silence. None: the environment variable HUBBUB_STRICT decides, and
             without it the agent is not strict.
@@ -91,7 +95,8 @@ class Agent:
             in a network of one's own. Everybody on the way reads it, the upload password too.
 
     Raises:
-        ClientError: A survey key is not one, or HUBBUB_STRICT is neither 0 nor 1.
+        ClientError: A survey key is not one, a log is pinned without any, or HUBBUB_STRICT is neither 0
+            nor 1.
         LedgerError: The ledger cannot be used; its subclasses say why.
         TransportError: The URL is not http or https, or http to another machine.
     """
@@ -110,12 +115,18 @@ class Agent:
         jitter: Callable[[], float] = JITTER,
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
+        log: LogPolicy | None = None,
         strict: bool | None = None,
         upload_password: str | None = None,
         tokens: Tokens | None = None,
         plain_http: PlainHttp = "local",
     ) -> None:
         self._survey_keys, self._policy = pinned(survey_key), policy or Policy()
+        if log is not None and not self._survey_keys:
+            raise ClientError(
+                "log must come with survey_key, got none: a log says who published, not who may ask"
+            )
+        self._log = log
         self._strict = strict_mode(strict)
         self._tokens = tokens
         self._http: Transport = (
@@ -216,9 +227,10 @@ class Agent:
             LedgerError: The ledger failed.
         """
         self._lock.check()  # a fork would write into the connections of the process that it came from
-        response = self._http.get(SURVEYS_PATH)
+        path = SURVEYS_PATH if self._log is None else LOGGED_PATH
+        response = self._http.get(path)
         if response.status != 200:
-            raise TransportError(f"collector must answer {SURVEYS_PATH} with 200, got {response.status}")
+            raise TransportError(f"collector must answer {path} with 200, got {response.status}")
         return self.read_surveys(response.body)
 
     def read_surveys(self, data: bytes) -> tuple[Survey, ...]:
@@ -229,10 +241,13 @@ class Agent:
 
         Raises:
             ListRefusedError: It is no list; or, with a pinned key, it is unsigned, signed by another,
-                expired, or older than one that was seen. Its `reason` says which.
+                expired, or older than one that was seen; or, with a pinned log, it came without a proof
+                that witnesses saw it there this month. Its `reason` says which.
             LedgerError: The ledger failed.
         """
         with self._lock:
+            if self._log is not None:
+                data = out_of_log(data, self._log, now_s=self._now_s())
             signed = bool(self._survey_keys)
             listed = self._lists.take(data, now_s=self._now_s()) if signed else unverified(data)
             cancelled = self._state.cancelled

@@ -57,10 +57,12 @@ from hubbub.survey.signed_list import (
     SurveyList as SurveyList,
     digest_of as digest_of,
     in_list_order as in_list_order,
+    is_key as is_key,
     open_signed as open_signed,
     public_key as public_key,
     public_text as public_text,
     read_unverified as read_unverified,
+    signature_holds as signature_holds,
 )
 from hubbub.survey.single import Single as Single
 from hubbub.survey.state import (

@@ -249,14 +249,24 @@ def _envelope(data: bytes) -> tuple[memoryview, memoryview]:
 
 
 def _holds(key: bytes, message: bytes, signature: memoryview) -> bool:
-    if not is_key(key):  # anybody can sign for a point of small order
-        return False
+    # Anybody can sign for a point of small order.
+    return is_key(key) and signature_holds(key, message, bytes(signature))
+
+
+def signature_holds(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Return whether a signature of Ed25519 is good.
+
+    Args:
+        key: A public key that `is_key`.
+        message: What was signed.
+        signature: Of any bytes.
+    """
     # 8 MB that a device without a pinned key never needs.
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
 
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(bytes(signature), message)
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except InvalidSignature:
         return False
     return True

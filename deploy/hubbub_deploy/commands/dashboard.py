@@ -16,6 +16,7 @@ from hubbub_deploy.commands.arguments import (
     read_token,
     stream_caps,
 )
+from hubbub_deploy.commands.log import add_keeping, keeping
 
 DASHBOARD_PORT = 8781
 
@@ -28,6 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     release_options.add_fleet(dashboard)
     release_options.add_alerts(dashboard)
     add_read_token(dashboard)
+    add_keeping(dashboard)
     add_streams(dashboard)
     add_address(dashboard, DASHBOARD_PORT)
     add_log(dashboard)
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         fleet=release_options.fleet_statement(options),
         alerts=release_options.alert_rules(options),
         read_token=read_token(options),
+        transparency=keeping(options),
         streams=stream_caps(options),
         host=options.host,
         port=options.port,

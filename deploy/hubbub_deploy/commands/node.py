@@ -9,6 +9,7 @@ from pathlib import Path
 from hubbub_deploy import release_options
 from hubbub_deploy.commands.arguments import add_log, add_read_token, add_rows, add_skip, read_token
 from hubbub_deploy.commands.issuer import add_permits, permits
+from hubbub_deploy.commands.log import add_keeping, keeping
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey
 from hubbub_deploy.settings import GATEWAY, NODE, node_settings
@@ -27,6 +28,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_read_token(node)
     add_permits(node)
     add_skip(node)
+    add_keeping(node)
     node.add_argument(
         "--settings", type=Path, metavar="FILE", help="settings of the node and its limits (TOML)"
     )
@@ -57,6 +59,7 @@ def run(options: argparse.Namespace) -> int:
             gateway=gateway,
             skip=options.skip,
             read_token=read_token(options),
+            transparency=keeping(options),
             permits=permits(options),
             **asdict(chosen),
         )

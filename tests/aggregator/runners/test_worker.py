@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +17,7 @@ from counting_logs import MemoryLog, MemoryStore, announcement, batch, report_id
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
+from hubbub.transparency import Entry, entries_of
 from hubbub.wire.record import SealRecord, Voucher, encode_record
 from hubbub_aggregator.errors import AheadError, ArchiveError, DivergedError, StoreConflictError
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
@@ -20,6 +26,7 @@ from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.round_release import canonical_bytes
 from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores.archive import SqliteArchive
+from hubbub_aggregator.stores.transparency import TransparencyLog
 from hubbub_aggregator.web.view import LiveView
 
 HEALTH, VISITED = Survey.parse(LABELS), Survey.parse(VISITS)
@@ -32,6 +39,7 @@ class Setting:
     def __init__(self, folder: Path) -> None:
         self.log, self.store, self.view = MemoryLog(), MemoryStore(), LiveView()
         self.archive = SqliteArchive(folder / "archive.sqlite")
+        self.entries: TransparencyLog | None = None
         self.now_s = float(HEALTH.start_s)
         self.log.everywhere(announcement(HEALTH))
 
@@ -43,6 +51,7 @@ class Setting:
             view=self.view,
             clock=lambda: self.now_s,
             read_records=read_records,
+            entries=self.entries,
         )
 
     def write(self, start: int, n: int, survey: Survey = HEALTH) -> None:
@@ -412,3 +421,72 @@ def test_run_works_until_it_is_told_to_stop(setting: Setting) -> None:
     stop.set()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def logged(entries: TransparencyLog) -> list[Entry]:
+    return [Entry.decode(data) for data in entries_of(entries.entries(0, entries.size) or b"")]
+
+
+def test_what_is_published_is_entered_once_surveys_before_their_releases(
+    setting: Setting, tmp_path: Path
+) -> None:
+    setting.entries = TransparencyLog(tmp_path / "entries.sqlite")
+    setting.write(0, 60)
+    drain(setting.worker())
+    assert [each.kind for each in logged(setting.entries)] == ["layout", "survey"]
+    setting.now_s = DUE_S
+    for _ in range(2):  # the second worker has entered nothing yet, and everything is there
+        drain(setting.worker())
+    found = logged(setting.entries)
+    assert [each.kind for each in found] == ["layout", "survey", "release"]
+    sealed = setting.archive.get((HEALTH.digest, 0))
+    assert sealed is not None
+    assert found[2].fields == (HEALTH.digest, 1, hashlib.sha256(sealed).digest())
+    setting.entries.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a life must end with the process that forked it")
+def test_a_kill_at_any_statement_of_archive_and_log_leaves_them_in_agreement(tmp_path: Path) -> None:
+    sizes, statement, was_killed = set(), 0, True
+    while was_killed:
+        statement += 1
+        folder = tmp_path / str(statement)
+        folder.mkdir()
+        child = os.fork()
+        if not child:
+            life = Setting(folder)
+            life.entries = TransparencyLog(folder / "entries.sqlite")
+            life.write(0, 60)
+            life.now_s = DUE_S
+            count = 0
+
+            def traced(_: str) -> None:
+                nonlocal count
+                count += 1
+                if count == statement:  # noqa: B023 - this life's
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            for db in (life.archive._db, life.entries._db):
+                db.set_trace_callback(traced)
+            worker = life.worker()
+            drain(worker)
+            drain(worker)  # the first sealed
+            os._exit(0)
+        was_killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        after = Setting(folder)
+        after.entries = TransparencyLog(folder / "entries.sqlite")
+        sizes.add((len(after.archive.rounds()), after.entries.size))
+        after.write(0, 60)
+        after.now_s = DUE_S
+        worker = after.worker()
+        drain(worker)
+        drain(worker)
+        (key,) = after.archive.rounds()
+        found = [each for each in logged(after.entries) if each.kind == "release"]
+        sealed = after.archive.get(key)
+        assert sealed is not None and [each.fields[2] for each in found] == [hashlib.sha256(sealed).digest()]
+        assert after.entries.size == 3
+        after.archive.close()
+        after.entries.close()
+        shutil.rmtree(folder)
+    assert sizes == {(0, 0), (0, 1), (0, 2), (1, 2), (1, 3)}  # nothing, layout, survey, archived, logged

@@ -77,6 +77,7 @@ def _operations() -> dict[str, tuple[str, str, str | _Body]]:
         round_: ("round", "One round: its release, or provisional estimates.", "Round"),
         one + "/canonical": ("canonical", "The survey's canonical bytes, as every device has them.", octets),
         round_ + "/counts": ("counts", "The public counts of a release, whose SHA-256 it states.", octets),
+        round_ + "/sealed": ("sealed", "The bytes of a release, whose SHA-256 the log has.", octets),
         round_ + "/recounts": (
             "recounts",
             "A release counted again without issuers, as often as its operator published it.",

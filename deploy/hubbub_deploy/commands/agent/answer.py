@@ -13,6 +13,7 @@ from hubbub.small_file import read_small
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, number_of_round, survey_state
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
+from hubbub_deploy.commands.log import add_policy, policy_of
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import reading
 from hubbub_lab.texts import number_of, whole_of
@@ -51,6 +52,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
         "--quantity", type=positive, default=4, help="tokens in a period (default: %(default)s)"
     )
     add_plain_http(parser)
+    add_policy(parser)
 
 
 def answer(options: argparse.Namespace) -> int:
@@ -68,6 +70,7 @@ def answer(options: argparse.Namespace) -> int:
         options.collector,
         budget=options.budget,
         survey_key=keys,
+        log=policy_of(options),
         upload_password=_secret(options.upload_password_file, "upload password"),
         tokens=_tokens(options),
         plain_http=options.plain_http,

@@ -18,9 +18,10 @@ from typing import Final
 
 from hubbub import Survey
 from hubbub.errors import HubbubError, WireError
+from hubbub.transparency import Entry
 from hubbub.wire import ReportsRecord, SealRecord, SurveyRecord, decode_record, encode_record
 from hubbub_aggregator import AggregatorError
-from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive, SqliteDeadTopic, SqliteStore, enter
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, private_files
 from hubbub_deploy.node import DEAD_FILE, LOG_FILE, STORE_FILE
@@ -187,6 +188,7 @@ class NodeFiles:
             self._archive.erase(digest)
             self._recounts.erase(digest)
             self._store.erase(digest)
+            enter(self._folder, [Entry("erased", (digest,))])
 
 
 def _announced(body: bytes) -> Survey | None:

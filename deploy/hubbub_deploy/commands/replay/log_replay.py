@@ -23,6 +23,7 @@ from rich.text import Text
 
 from hubbub import Survey
 from hubbub.survey import number_of_round
+from hubbub.transparency import Entry, hash_of
 from hubbub.wire import PartitionMap, encode_counts
 from hubbub_aggregator import AggregatorError, ArchiveError
 from hubbub_aggregator.counting import OTHERS, RoundKey, SealRules
@@ -39,7 +40,7 @@ from hubbub_aggregator.release import (
     release,
     why_no_recount,
 )
-from hubbub_aggregator.stores import RecountFolder, SqliteArchive
+from hubbub_aggregator.stores import RecountFolder, SqliteArchive, enter
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable, writing
@@ -97,6 +98,9 @@ def publish(
             continue
         try:
             path = kept.put(recount)
+            without = hash_of(json.dumps(recount["recount"]["without_issuers"]).encode())
+            fields = (key[0], recount["round"], without, hash_of(recounts[key]))
+            enter(folder, [Entry("recount", fields)])
         except AggregatorError as error:
             raise DeployError(str(error)) from error
         say(f"{name}: published as {path}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,7 @@ from hubbub.errors import HubbubError, ListError
 from hubbub.small_file import read_small
 from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create, load_signing_key, load_survey, writing
+from hubbub_deploy.files import create_signing_key, load_signing_key, load_survey, replace_file
 
 if TYPE_CHECKING:
     from hubbub.survey import SurveyList
@@ -74,19 +72,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def _keygen(options: argparse.Namespace) -> int:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-    )
-
     from hubbub.survey import public_text  # noqa: PLC0415
 
-    key = Ed25519PrivateKey.generate()
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    create(options.out, pem, mode=0o600)
-    print(public_text(key))
+    print(public_text(create_signing_key(options.out)))
     return 0
 
 
@@ -131,7 +119,7 @@ def _sign(options: argparse.Namespace) -> int:
             f"{options.out} must have at most {MAX_LIST_BYTES:,} bytes, or no device takes it, "
             f"got {len(signed):,}"
         )
-    _replace(options.out, signed)
+    replace_file(options.out, signed)
     facts = {
         "sequence": listed.sequence,
         "issued_s": listed.issued_s,
@@ -192,18 +180,3 @@ def _digest(named: str) -> bytes:
         return load_survey(Path(named)).digest
     except HubbubError as error:
         raise DeployError(f"--cancel must be a survey file or a digest of 32 hex digits: {error}") from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put a whole file in the place of another: a server never reads half of it."""
-    with writing(path):
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hubbub_deploy.commands.log import add_policy, policy_of
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey
 
 if TYPE_CHECKING:
     from hubbub import Survey
+    from hubbub_deploy.transparency import SeenLog
 
 SAME, DIFFERENT, UNKNOWN = range(3)
 """The exit codes: everything is as its counts say; something differs; something cannot be checked."""
@@ -58,23 +60,36 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="FILE",
         help="the survey as you know it; releases of others are left out; may be repeated",
     )
+    add_policy(verify)
     verify.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code: 1 where anything differs, else 2 where anything is not known."""
     from hubbub import HubbubError  # noqa: PLC0415 - other commands need no survey
+    from hubbub.transparency import NotLoggedError  # noqa: PLC0415 - as above
+    from hubbub_deploy.transparency import read_log  # noqa: PLC0415 - as above
 
     codes: list[int] = []
     try:
         own = {survey.digest.hex(): survey for survey in map(load_survey, options.survey)}
         known: dict[str, Survey] = dict(own)
+        policy = policy_of(options)
+        log = None if policy is None else read_log(options.source, policy)
+        for fault in () if log is None else log.faults:
+            print(f"the log: {fault}")
+            codes.append(DIFFERENT)
         for printed in _printed(options.source):
             digest = str((printed.document.get("survey") or {}).get("digest"))
             if not own or digest in own:
                 codes.append(_told(printed, digest, known))
+                if log is not None:
+                    codes.append(_logged(printed, digest, log))
         if not codes:
             raise DeployError(f"{options.source} must have sealed releases of these surveys, got none")
+    except NotLoggedError as error:
+        print(f"the log: {error}")
+        codes.append(DIFFERENT)
     except (HubbubError, DeployError) as error:
         # Nobody is accused by a file that cannot be read: 1 is for a number that differs.
         print(f"hubbub: {error}", file=sys.stderr)
@@ -116,6 +131,26 @@ def _told(printed: Printed, digest: str, known: dict[str, Survey]) -> int:
         print(f"  and {len(wrong) - _SHOWN:,} more")
     print(f"{printed.name}: not checked: {', '.join(checked.unchecked) or 'nothing'}", file=sys.stderr)
     return DIFFERENT if wrong else SAME
+
+
+def _logged(printed: Printed, digest: str, log: SeenLog) -> int:
+    """Say where a release is in the log; return its exit code."""
+    from hubbub.transparency import Entry  # noqa: PLC0415 - other commands need no log
+    from hubbub_aggregator.release import sealed_hash  # noqa: PLC0415 - as above
+
+    fields = (bytes.fromhex(digest), printed.document["round"], sealed_hash(printed.document))
+    entry = Entry("release", fields)
+    found, seen = log.of_key(entry), log.witnessed.seen
+    if found is None:
+        print(f"{printed.name}: is not in the log")
+    elif found[1] != entry:
+        print(f"{printed.name}: another release than that of the log, at {found[0]:,}")
+    else:
+        print(
+            f"{printed.name}: in the log at {found[0]:,}, seen by {', '.join(sorted(seen)) or 'no witness'}"
+        )
+        return SAME
+    return DIFFERENT
 
 
 def _printed(source: str) -> Iterator[Printed]:
@@ -181,7 +216,7 @@ def _of_server(url: str) -> Iterator[Printed]:
             canonical = got(survey.canonical)
             for line in survey.rounds():
                 if line["sealed"]:
-                    document = dict(survey.document(line["round"]))
+                    document = json.loads(survey.sealed(line["round"]))
                     counts = got(lambda survey=survey, line=line: survey.counts(line["round"]))  # type: ignore[misc]  # bound now
                     yield Printed(_name(document), document, counts, canonical)
     except (ResultsError, ValueError) as error:

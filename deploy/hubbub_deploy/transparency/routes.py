@@ -1,0 +1,45 @@
+"""The log of what was published, for anybody, in the paths of c2sp.org/tlog-tiles under /log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hubbub.transparency import LOG_PATH, TILE, number_of, tile_place
+from hubbub_aggregator.stores import TransparencyLog
+
+_FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
+_NOW: Final = {"cache-control": "no-cache"}
+_LEVELS: Final = 8
+
+
+def log_routes(log: TransparencyLog) -> list[Route]:
+    """Return the routes of a log: its checkpoint, its tiles and its entries, which never change."""
+
+    async def checkpoint(request: Request) -> Response:
+        note = await to_thread.run_sync(log.published)
+        if note is None:
+            raise HTTPException(404)
+        return Response(note, headers=_NOW, media_type="text/plain; charset=utf-8")
+
+    async def tile(request: Request) -> Response:
+        name, place = request.path_params["level"], tile_place(request.path_params["place"])
+        level, found = number_of(name), None
+        if place is not None and (name == "entries" or (level is not None and level < _LEVELS)):
+            number, width = place
+            if number * TILE < 2**56:  # of which SQLite knows the places
+                ask = (log.entries, number, width) if level is None else (log.tile, level, number, width)
+                found = await to_thread.run_sync(*ask)
+        if found is None:
+            raise HTTPException(404)
+        return Response(found, headers=_FOR_EVER, media_type="application/octet-stream")
+
+    return [
+        Route(f"{LOG_PATH}/checkpoint", checkpoint),
+        Route(f"{LOG_PATH}/tile/{{level}}/{{place:path}}", tile),
+    ]

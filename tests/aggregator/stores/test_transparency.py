@@ -1,0 +1,177 @@
+"""The log's file: one entry of a key, through any kill, and refused where it was edited."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub import transparency as tlog
+from hubbub.transparency.tree import node_hash
+from hubbub_aggregator.errors import ArchiveError, DivergedError
+from hubbub_aggregator.stores.transparency import TransparencyLog
+
+PRIVATE = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
+KEY = tlog.NoteKey("log.example", tlog.LOG_KEY, PRIVATE.public_key().public_bytes_raw())
+POLICY = tlog.LogPolicy(KEY)
+
+
+def entry(place: int) -> tlog.Entry:
+    return tlog.Entry("release", (place.to_bytes(16, "big"), 1, bytes(32)))
+
+
+def sign(log: TransparencyLog) -> None:
+    text = log.checkpoint(KEY.name).text
+    log.publish(f"{text}\n{KEY.sign(text, PRIVATE)}")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[TransparencyLog]:
+    log = TransparencyLog(tmp_path / "log.sqlite")
+    yield log
+    log.close()
+
+
+def test_an_entry_is_there_once_and_another_of_its_key_is_refused(log: TransparencyLog) -> None:
+    assert log.append([entry(1), entry(2), entry(1)]) == 2
+    assert log.append([entry(2), entry(3)]) == 1
+    other = tlog.Entry("release", (*entry(3).fields[:2], b"\1" * 32))
+    with pytest.raises(DivergedError, match="another release"):
+        log.append([entry(4), other])
+    assert log.size == 3  # all or none
+
+
+def test_a_proof_is_given_once_the_entry_is_published(log: TransparencyLog) -> None:
+    log.append(map(entry, range(5)))
+    assert log.proof(entry(0)) is None
+    sign(log)
+    log.append([entry(9)])
+    assert log.proof(entry(9)) is None
+    for place in range(5):
+        proof = log.proof(entry(place))
+        assert proof is not None and POLICY.proves(entry(place).data, proof.encode())
+        assert not POLICY.proves(entry(9).data, proof.encode())
+
+
+def test_tiles_and_bundles_hold_what_was_appended(log: TransparencyLog) -> None:
+    log.append(map(entry, range(600)))
+    leaves = [tlog.leaf_hash(entry(place).data) for place in range(600)]
+    assert log.tile(0, 1, 256) == b"".join(leaves[256:512])
+    assert log.tile(0, 2, 88) == b"".join(leaves[512:])
+    assert (log.tile(0, 2, 89), log.tile(0, 3, 1), log.tile(2, 0, 1)) == (None, None, None)
+    roots = []
+    for start in (0, 256):
+        level = leaves[start : start + 256]
+        while len(level) > 1:
+            level = [node_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=True)]
+        roots += level
+    assert log.tile(1, 0, 2) == b"".join(roots)
+    bundle = log.entries(2, 88)
+    assert bundle is not None and tlog.entries_of(bundle) == [entry(place).data for place in range(512, 600)]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE entry SET data = x'00' WHERE place = 1",
+        "DELETE FROM entry WHERE place = 2",
+        "DELETE FROM entry WHERE place = 1",
+        "UPDATE node SET hash = zeroblob(32) WHERE level = 1",
+        "UPDATE published SET note = 'nothing'",
+        "PRAGMA user_version = 2",
+    ],
+)
+def test_a_file_that_was_edited_is_refused(log: TransparencyLog, tmp_path: Path, edit: str) -> None:
+    log.append(map(entry, range(3)))
+    sign(log)
+    with sqlite3.connect(tmp_path / "log.sqlite") as db:
+        db.execute(edit)
+    with pytest.raises(ArchiveError):
+        TransparencyLog(tmp_path / "log.sqlite")
+
+
+def test_a_log_that_is_shorter_than_what_was_published_says_what_to_restore(tmp_path: Path) -> None:
+    for folder, many in ((tmp_path / "old", 2), (tmp_path / "new", 3)):
+        folder.mkdir()
+        log = TransparencyLog(folder / "log.sqlite")
+        log.append(map(entry, range(many)))
+        sign(log)
+        note = log.published()
+        log.close()
+    with sqlite3.connect(tmp_path / "old" / "log.sqlite") as db:
+        db.execute("UPDATE published SET note = ?", (note,))
+    with pytest.raises(ArchiveError, match="restore the newest copy"):
+        TransparencyLog(tmp_path / "old" / "log.sqlite")
+
+
+def killed_at(statement: int, work: Callable[[Callable[[str], None]], None]) -> bool:
+    """Do work in a process that kills itself before its nth statement; return whether it came to that."""
+    child = os.fork()
+    if not child:
+        count = 0
+
+        def traced(_: str) -> None:
+            nonlocal count
+            count += 1
+            if count == statement:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        work(traced)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a life must end with the process that forked it")
+def test_a_kill_at_any_statement_of_append_and_sign_heals(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    log = TransparencyLog(begun / "log.sqlite")
+    log.append(map(entry, range(3)))
+    sign(log)
+    log.close()
+
+    def work(path: Path) -> Callable[[Callable[[str], None]], None]:
+        def run(traced: Callable[[str], None]) -> None:
+            log = TransparencyLog(path)
+            log._db.set_trace_callback(traced)
+            log.append([entry(3), entry(4)])
+            sign(log)
+
+        return run
+
+    sizes, statement = [], 0
+    while True:
+        statement += 1
+        folder = tmp_path / str(statement)
+        shutil.copytree(begun, folder)
+        was_killed = killed_at(statement, work(folder / "log.sqlite"))
+        log = TransparencyLog(folder / "log.sqlite")  # checks its hashes, and what was published
+        sizes.append(log.size)
+        log.append([entry(3), entry(4)])
+        sign(log)
+        assert log.size == 5
+        assert all(
+            POLICY.proves(entry(place).data, str(log.proof(entry(place))).encode()) for place in range(5)
+        )
+        log.close()
+        if not was_killed:
+            break
+    assert set(sizes) == {3, 5} and len(sizes) > 15
+
+
+def test_ten_thousand_releases_are_logged_in_a_minute(log: TransparencyLog) -> None:
+    """As a dashboard does that begins with a full archive; it takes a second or two."""
+    began = time.perf_counter()
+    log.append(map(entry, range(10_000)))
+    sign(log)
+    proof = log.proof(entry(7_777))
+    assert time.perf_counter() - began < 60
+    assert proof is not None and POLICY.proves(entry(7_777).data, proof.encode())
