@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 26_250,
-    "authoring": 8_540,
-    "lab": 8_280,
-    "client": 6_800,
-    "client/web": 3_645,
-    "collector": 3_990,
+    "core": 27_960,
+    "authoring": 8_600,
+    "lab": 8_300,
+    "client": 7_070,
+    "client/web": 3_650,
+    "collector": 4_010,
     "topic": 2_230,
-    "aggregator": 15_680,
-    "results": 1_010,
-    "deploy": 10_370,
-    "bench": 17_230,
+    "aggregator": 16_000,
+    "results": 1_020,
+    "deploy": 11_560,
+    "bench": 17_820,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
