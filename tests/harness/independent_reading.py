@@ -94,6 +94,8 @@ class Question:
         by_input = self.column(symbol)
         if self.form[0] == "grid":
             return np.log(self._grid(by_input, values[0]))
+        if self.form[0] == "tree":
+            return np.log(by_input)[self._leaf(values)]
         place = np.int64(0)
         for field, reading, mine in zip(self.fields, self.form[1], values, strict=True):
             index = field.indices(mine)
@@ -101,6 +103,20 @@ class Question:
                 np.array(reading)[index] if reading else index
             )
         return np.log(by_input)[place]
+
+    def _leaf(self, values: list[FLOATS]) -> Any:
+        """The place of a value in the order of its tree; of a map's cell, its bits in turn, across first."""
+        if self.form[1] != "quadtree":
+            index = self.fields[0].indices(values[0])
+            return index if self.form[1] is None else np.array(self.form[1])[index]
+        across, up = (field.indices(mine) for field, mine in zip(self.fields, values, strict=True))
+        side = self.fields[0].size
+        place = sum(
+            (np.minimum(axis, side - 1) >> bit & 1) << 2 * bit + second
+            for bit in range(side.bit_length() - 1)
+            for second, axis in enumerate((across, up))
+        )
+        return np.where((across == side) | (up == side), side * side, place)
 
     def _grid(self, by_input: FLOATS, values: FLOATS) -> FLOATS:
         low, high = self.fields[0].domain
