@@ -119,6 +119,7 @@ RUNS = {
     "table-statistics": Run("bench/table_statistics.py", "statistics of tables: do they hold", markdown=True),
     "tokens": Run("bench/tokens.py", "the price of one-time tokens", markdown=True),
     "transition": Run("bench/transition.py", "who changed, by real agents with ledgers", markdown=True),
+    "trees": Run("bench/label_trees.py", "trees of labels: floors, and coverage by level", markdown=True),
     "understated": Run("bench/understated.py --cases 100000 --jobs 2", "losses beside an independent bound"),
     "verify": Run("bench/verify.py", "rounds made again from their counts, and lies", markdown=True),
     "views": Run("bench/views.py", "the error that every view takes off raw estimates", markdown=True),

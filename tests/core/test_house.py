@@ -26,10 +26,10 @@ MOST_LINES = {
     "client/web": 3_650,
     "collector": 4_010,
     "topic": 2_230,
-    "aggregator": 16_000,
+    "aggregator": 16_090,
     "results": 1_020,
     "deploy": 11_560,
-    "bench": 17_820,
+    "bench": 17_950,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

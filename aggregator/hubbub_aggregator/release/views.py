@@ -34,13 +34,17 @@ def empirical_bayes_values(document: Document) -> list[float | None] | None:
     if not cells or not (errors[~np.isnan(estimates)] > 0.0).all():
         return None
     groups, totals = np.zeros(len(cells), dtype=np.intp), np.ones(1)
-    place = {cell["label"]: i for i, cell in enumerate(document.get("categories") or ())}
+    listed = document.get("categories") or ()
+    # Of a tree of labels the categories that values are in: those of the finest level.
+    finest = max((cell.get("tree_level", 0) for cell in listed), default=0)
+    own = [i for i, cell in enumerate(listed) if cell.get("tree_level", 0) == finest]
+    place = {listed[i]["label"]: k for k, i in enumerate(own)}
     if all(cell.get("category") in place for cell in cells):  # the cells of a cross table are in several
         groups = np.array([place[cell["category"]] for cell in cells])
         shares = (document.get("consistent") or {}).get("categories") or []
-        if len(shares) != len(place):
+        if len(shares) != len(listed):
             return None
-        totals = np.array(shares, dtype=np.float64)
+        totals = np.array([shares[i] for i in own], dtype=np.float64)
     return [
         None if np.isnan(share) else share
         for share in empirical_bayes(estimates, errors, groups, totals).tolist()

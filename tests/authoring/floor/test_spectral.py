@@ -11,7 +11,14 @@ import pytest
 from general_solver import error_of, every_set
 from scipy.optimize import linprog
 
-from hubbub_authoring.floor import Weights, spectral_floor, spectral_shares, spectral_tables, table_floor
+from hubbub_authoring.floor import (
+    Weights,
+    spectral_floor,
+    spectral_shares,
+    spectral_tables,
+    spectral_tree,
+    table_floor,
+)
 from hubbub_authoring.floor.spectral import range_questions
 
 
@@ -185,3 +192,31 @@ def test_a_thousand_inputs_take_less_than_a_second():
     started = time.process_time()
     spectral_floor(curve(1024), even(1024), epsilon=1.0)
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_floor_of_a_tree_is_that_of_all_its_questions(seed: int) -> None:
+    """By singular values of every level's rows, written out; branches end at any level."""
+    chance = np.random.default_rng(seed)
+    levels = [chance.integers(4, 14, 4).tolist()]
+    for _ in range(seed % 3 + 1):
+        below = []
+        for size in levels[-1]:
+            cut = int(chance.integers(1, size)) if size > 2 and chance.random() < 0.7 else size
+            below += [cut, size - cut] if cut < size else [size]
+        levels.append(below)
+    points = sum(levels[0])
+    rows = [
+        (np.arange(len(level))[:, None] == np.repeat(np.arange(len(level)), level)) / math.sqrt(len(level))
+        for level in (*levels, [1] * points)
+    ]
+    for epsilon in (0.5, 2.0):
+        wanted = spectral_floor(np.concatenate(rows), even(points), epsilon=epsilon)
+        assert spectral_tree(levels, epsilon=epsilon) == pytest.approx(wanted, rel=1e-7)
+
+
+def test_the_floor_of_a_large_map_takes_no_time() -> None:
+    levels = [[4**8 // many] * many for many in (4, 16, 64, 256, 1024, 4096, 16384)]
+    start = time.perf_counter()
+    assert spectral_tree(levels, epsilon=1.0) > 0.0
+    assert time.perf_counter() - start < 2.0

@@ -139,6 +139,80 @@ def test_a_margin_of_a_cross_table_opens_into_its_cells(
     )
 
 
+def in_tree(found: dict[str, Any], *placed: tuple[int, str, str | None, float]) -> dict[str, Any]:
+    """A release whose categories are these: level, label, what they are in, share."""
+    rows = exactly(*((label, "x", share) for _, label, _, share in placed))["values"]
+    found["categories"] = [
+        {**row, "category": above, "tree_level": level}
+        for row, (level, _, above, _) in zip(rows, placed, strict=True)
+    ]
+    return found
+
+
+def test_a_tree_of_labels_opens_level_by_level(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """A branch that ends early is no part of itself; a part has its own name under what it is in."""
+    shares = {"Madrid": 0.1, "Seville": 0.2, "Paris": 0.1, "Goa": 0.25, "Lima": 0.35}
+    within = {"Madrid": "E / Spain", "Seville": "E / Spain", "Paris": "E / France", "Goa": "A / India"}
+    table = exactly(*((city, within.get(city, "Lima's"), share) for city, share in shares.items()))
+    for cell in table["values"]:
+        cell["tree_level"] = 3
+    placed = (
+        (1, "E", None, 0.4),
+        (1, "A", None, 0.25),
+        (1, "Lima's", None, 0.35),
+        (2, "E / Spain", "E", 0.3),
+        (2, "E / France", "E", 0.1),
+        (2, "A / India", "A", 0.25),
+        (2, "Lima's", "Lima's", 0.35),
+    )
+    survey = survey_of("tree", in_tree(table, *placed), digest=A)
+    opened(browser, open_site(snapshot_of(survey)), on(A))
+
+    def heads() -> list[str]:
+        return [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".categories h3")]
+
+    def cities() -> list[str]:
+        return [label for label, _ in rows(browser, ".values")]
+
+    until(browser, ["Level 1 (3)"], heads)
+    follow(browser, "E")
+    until(browser, ["Level 1 (3)", "In E (2)"], heads)
+    until(browser, ["Madrid", "Seville", "Paris"], cities)
+    follow(browser, "Spain")
+    until(browser, ["Madrid", "Seville"], cities)
+    assert heads() == ["Level 1 (3)", "In E (2)"] and where(browser).endswith("category=E+%2F+Spain")
+    follow(browser, "Lima's")
+    until(browser, ["Lima"], cities)
+    assert heads() == ["Level 1 (3)"]
+    assert browser.find_elements(By.CSS_SELECTOR, ".heatmap") == []
+
+
+def test_a_heat_map_has_a_picture_of_every_zoom(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    """Cells of 4 x 4 in Morton order: one is dark, at the place that its name says; missing is none."""
+    names = [f"x {x}, y {y}" for y in range(4) for x in range(4)]
+    order = sorted(
+        range(16), key=lambda i: sum((i >> b & 1) << p for b, p in ((0, 0), (2, 1), (1, 2), (3, 3)))
+    )
+    table = exactly(
+        *((names[i], "q", 0.85 if names[i] == "x 2, y 1" else 0.01) for i in order), ("missing", "q", 0.0)
+    )
+    for cell in table["values"]:
+        cell["tree_level"] = 2
+    quarters = [(1, f"quarter {i}", None, 0.87 if i == 1 else 0.04) for i in range(4)]
+    survey = survey_of("map", in_tree(table, *quarters, (1, "missing", None, 0.0)), digest=A)
+    survey["attributes"] = [{"id": "x", "kind": "static"}, {"id": "y", "kind": "static"}]
+    opened(browser, open_site(snapshot_of(survey)), on(A))
+    until(browser, 2, lambda: len(browser.find_elements(By.CSS_SELECTOR, ".heatmap")))
+    drawn = browser.find_elements(By.CSS_SELECTOR, ".heatmap")
+    darkest = [each.find_elements(By.TAG_NAME, "path")[-1].get_attribute("d") for each in drawn]
+    assert darkest == ["M1 1h1v1h-1z", "M2 2h1v1h-1z"]  # rows count from the top, y from below
+    assert "x to the right, y upwards, 4 x 4" in (drawn[1].get_attribute("aria-label") or "")
+
+
 def test_two_rounds_are_compared_with_an_interval_of_the_change(
     browser: Browser, open_site: Callable[[dict[str, Any]], Site]
 ) -> None:

@@ -5,6 +5,7 @@ import { isGrouped, worthOf } from "./facts.js";
 import { ShareFigure } from "./figure.js";
 import { PERCENT, PLAIN, isKnown, plural } from "./format.js";
 import { FORMS, atOnce, consistent, curve, formsOf } from "./forms.js";
+import { HeatMap, isMap, isTree, treeMembers, treePanels } from "./levels.js";
 import { address } from "./route.js";
 import { firstEstimate } from "./states.js";
 import { WHOSE, roundOf, whoseOf } from "./whose.js";
@@ -20,10 +21,11 @@ export class Distribution {
     this.withheld = el("div", { class: "withheld" });
     this.values = new ShareFigure("Value", "Values");
     this.groups = [];
+    this.map = new HeatMap();
     this.back = el("a", { class: "back small" });
     setText(this.back, "Show all values");
     this.figures = el("div", { class: "figures" }, el("div", { class: "right" }, this.back, this.values.element));
-    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.whose, this.whoseSaid, this.withheld, this.figures);
+    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.whose, this.whoseSaid, this.withheld, this.map.element, this.figures);
   }
 
   update({ survey, round, line, route, rounds }) {
@@ -33,6 +35,9 @@ export class Distribution {
     const withheld = !meanAlone && !pending && (round.suppressed || !values?.length);
     show(this.withheld, withheld);
     show(this.figures, Boolean(values?.length) && !withheld);
+    const map = Boolean(values?.length) && !withheld && isMap(survey, round);
+    show(this.map.element, map);
+    if (map) this.map.update(survey, round);
     const forms = withheld ? [] : formsOf(round);
     const form = forms.includes(route.show) ? route.show : forms[0];
     show(this.said, forms.length > 1);
@@ -51,7 +56,7 @@ export class Distribution {
   #drawFigures(survey, round, form, route) {
     const words = `${round.sealed ? "sealed" : "provisional"}, ${plural(round.devices, "device", "devices")}`;
     const grouped = isGrouped(round);
-    const groups = grouped ? panels(survey, round.categories) : [];
+    const groups = grouped ? (isTree(round) ? treePanels(round.categories, route.category) : panels(survey, round.categories)) : [];
     const chosen = grouped ? groups.flatMap(({ rows }) => rows).find((row) => row.label === route.category) : undefined;
     this.figures.classList.toggle("single", !grouped);
     this.figures.classList.toggle("few", round.values.length <= 12);
@@ -81,8 +86,7 @@ export class Distribution {
         this.groups[i].element.classList.add("categories");
         this.figures.insertBefore(this.groups[i].element, this.figures.lastChild);
       }
-      const first = round.categories.indexOf(rows[0]);
-      const numbers = round.consistent?.categories?.slice(first, first + rows.length);
+      const numbers = round.consistent?.categories && rows.map((row) => round.consistent.categories[round.categories.indexOf(row)]);
       const seen = form === "consistent" ? consistent(rows, numbers) ?? rows : form === "simultaneous" ? atOnce(rows) : rows;
       this.groups[i].update(seen.map((row, k) => ({
         ...row,
@@ -157,6 +161,7 @@ function panels(survey, categories) {
 // Which values lie in a category: by their own word, or, of a cross table, by their place. Values are listed as
 // numbers are counted, the last attribute fastest, and labels may hold whatever stands between two of them.
 function members(survey, round, chosen, groups) {
+  if (isTree(round)) return treeMembers(round, chosen);
   if (groups.length < 2) return round.values.map((row) => row.category === chosen.label);
   const at = groups.findIndex(({ rows }) => rows.includes(chosen));
   const one = groups[at].rows.indexOf(chosen);

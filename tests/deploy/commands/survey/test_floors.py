@@ -13,9 +13,11 @@ from general_solver import error_of
 from surveys import ACTIVITY, AGE_BY_SEX, LABELS, VISITS
 
 from hubbub import Survey
+from hubbub.testing import seeded
 from hubbub_deploy.cli import main
 
 HEAD = VISITS.partition("[mechanism]")[0]
+GOLDEN = Path(__file__).parents[3] / "golden"
 FORMS = {
     "labels": LABELS,
     "visits": VISITS,
@@ -24,6 +26,8 @@ FORMS = {
     "coin": HEAD + '[mechanism]\nname = "subset"\nparticipation = 0.5\n',
     "table": AGE_BY_SEX,
     "score": ACTIVITY,
+    "region": (GOLDEN / "survey-region.toml").read_text(encoding="utf-8"),
+    "heat map": (GOLDEN / "survey-heat-map.toml").read_text(encoding="utf-8"),
 }
 
 
@@ -121,3 +125,27 @@ def test_a_compiled_survey_is_checked_beside_the_floor_of_answers_by_all(files, 
     text, own = told(capsys, "check", files["coin"]), told(capsys, "check", compiled)
     assert own["workload"]["total"] == text["workload"]["total"]
     assert own["workload"]["floor"] < text["workload"]["floor"]
+
+
+@pytest.mark.parametrize("name", ["region", "heat map"])
+def test_a_tree_says_the_mean_error_of_its_levels_and_every_level_by_itself(name, files, capsys) -> None:
+    """By rounds of devices spread evenly: squared misses of every level, within a tenth of what is said."""
+    survey, rng = Survey.load(files[name]), np.random.default_rng(3)
+    found, k, rounds, n = told(capsys, "design", files[name]), survey.channel.inputs - 1, 400, 3_000
+    people = np.arange(n) % k
+    estimator = survey.estimator()
+    truth = [np.bincount(row[people] - row.min()) / n for row in survey.category_of]
+    truth.append(np.bincount(people) / n)
+    squares = np.zeros(len(truth))
+    for _ in range(rounds):
+        drawn = survey.channel.perturb(rng.permutation(people), source=seeded(int(rng.integers(2**31))))
+        estimate = estimator(survey.channel.tally(drawn), n)
+        ends = np.cumsum([len(each) + 1 for each in truth[:-1]])[:-1]
+        parts = [*np.split(estimate.categories, ends), estimate.values]
+        squares += [float(((part[:-1] - each) ** 2).sum()) for part, each in zip(parts, truth, strict=True)]
+    each = n * squares / rounds
+    assert [one["total"] for one in found["questions"][1:]] == pytest.approx(each.tolist(), rel=0.1)
+    mean = sum(total / len(cells) for total, cells in zip(each, truth, strict=True))
+    assert found["workload"]["total"] == pytest.approx(mean, rel=0.1)
+    assert found["alternatives"] == [] and len(found["level_errors"]) == len(truth)
+    assert f"at level {len(truth)} (95 % intervals)" in found["sentence"]
