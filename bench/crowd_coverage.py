@@ -139,8 +139,14 @@ def settings(part: str) -> Iterator[Setting]:
 def stacked(laws: Sequence[Any]) -> Any:
     """Return the law of the cells of many rounds, one round after the other."""
     first, many = laws[0], len(laws)
-    if any(_shape(law) != _shape(first) for law in laws):
-        return JoinedLaw(laws)
+    kinds = [str(_shape(law)) for law in laws]
+    if len(set(kinds)) > 1:  # each kind by itself, and every cell back in its place
+        groups = [[r for r in range(many) if kinds[r] == kind] for kind in sorted(set(kinds))]
+        size = len(first.step)
+        cells = np.empty((many, size), dtype=np.intp)
+        cells[[r for group in groups for r in group]] = np.arange(many * size).reshape(many, size)
+        parts = [stacked([laws[r] for r in group]) for group in groups]
+        return ReorderedLaw(JoinedLaw(parts), cells.ravel())
     if isinstance(first, JoinedLaw):
         sizes = [len(part.step) for part in first.parts]
         starts = many * np.cumsum([0, *sizes[:-1]])
