@@ -3,7 +3,6 @@
     make evidence                                           the names, with a sentence each
     make evidence NAME=understated                          run it; its file gets one run more
     make evidence NAME=understated ARGS="--cases 5000"      the same with other words
-    make evidence NAME=coverage-file ARGS="adult.csv docs/examples/age.toml 1000"
     make evidence NAME=show ARGS=understated                its last runs as Markdown
 
 A run says date, commit, machine, command and duration. A file keeps the last
@@ -36,8 +35,6 @@ class Run:
 
     command: str
     sentence: str
-    needs: str = ""
-    """The words that ARGS must give, for what the repository does not hold."""
     markdown: bool = False
     """True where the output is Markdown already."""
 
@@ -57,50 +54,39 @@ class Record(TypedDict):
 RUNS = {
     "alerts": Run("bench/alerts.py", "how often alerts are false, and see forged reports", markdown=True),
     "bands": Run("bench/interval_bands.py", "how often bands of curves hold the truth", markdown=True),
-    "boosting": Run("bench/papers/boosting.py", "the error of PB-GRR by boost_epsilon", "CSV [RUNS]", True),
     "brokers": Run("bench/brokers.py", "Kafka 3.9 and 4 beside Redis and Valkey: one table", markdown=True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "capture": Run("bench/capture.py", "lengths that an observer of encrypted uploads reads", markdown=True),
     "certificate": Run("bench/certificate.py", "floors beside a general convex solver", markdown=True),
     "chaos": Run("bench/chaos/chaos.py", "truth against counts while broker, Redis and workers are killed"),
     "collector": Run("bench/collector.py", "uploads beside an empty handler, delays from POST to page"),
-    "composition": Run("bench/papers/composition.py", "a thousand laws composed, beside the exact value"),
     "conformance": Run("bench/conformance.py", "10,000 cases by two implementations", markdown=True),
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
     "coverage-large": Run("bench/interval_coverage.py --values 1000", "of 1,000 values", markdown=True),
-    "coverage-numbers": Run("bench/interval_coverage.py", "of numbers, and K = 1,000", markdown=True),
-    "coverage-file": Run("bench/file_coverage.py", "intervals that hold for a file", "CSV SURVEY [RUNS]"),
     "crowd-coverage": Run(
         "bench/crowd_coverage.py --part panel --part labels --part tables --part scores",
         "how often intervals hold a crowd", markdown=True),
     "crowd-numbers": Run("bench/crowd_coverage.py --part numbers", "the same of numbers", markdown=True),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
-    "device-year": Run("bench/device_year.py", "a year of one device: time, ledger size, restarts"),
     "drills": Run("bench/drills.py", "backup, keys, disks, brokers and tokens of a cluster", markdown=True),
     "evaluate": Run("bench/evaluate.py", "a million simulated devices: time and memory", markdown=True),
     "extremes": Run("bench/interval_extremes.py", "all cells at once at large epsilon", markdown=True),
     "faults": Run("bench/faults.py", "sixteen faults of six parts, and what a user saw", markdown=True),
-    "filters": Run("bench/filters.py", "a step of the filter beside OpenDP's and dp_accounting's"),
     "first-answer": Run("bench/first_answer.py", "a device from its start to an answer", markdown=True),
     "floor": Run("bench/floor.py", "the pick beside the least error of any mechanism", markdown=True),
     "fuzz": Run("bench/fuzz.py", "every decoder fuzzed by coverage, from the golden files", markdown=True),
     "hash-pool": Run("bench/hash_pool.py", "hashes of 2^17 and 2^20 candidates", markdown=True),
     "hostile": Run("bench/hostile_connections.py", "honest senders beside 10,000 hostile connections"),
-    "hostile-memory": Run("bench/hostile_memory.py", "memory of a node under endless trailers and the like"),
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),
     "issuers": Run("bench/issuers.py", "forged reports with tokens, and without an issuer", markdown=True),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
-    "lifetime": Run("bench/papers/lifetime.py", "how many surveys a lifetime budget holds", markdown=True),
     "longitudinal": Run("bench/longitudinal.py", "averaging and linkage attacks on agents", markdown=True),
     "long": Run("bench/long.py", "the tests that are too long for every run"),
     "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
-    "machines": Run("bench/machines.py", "agent, collector and store beside models", markdown=True),
     "mechanisms": Run("bench/mechanisms.py", "exact squared errors of mechanisms for labels", markdown=True),
-    "memory": Run("bench/memory.py", "the memory of an aggregator over 120 rounds"),
     "not-built": Run("bench/not_built.py", "ways over time that are not built, in numbers", markdown=True),
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
-    "overload-full": Run("bench/overload.py --full", "as much as the generator reaches"),
     "papers": Run("bench/papers/papers.py --table", "the papers' claims beside what is exact", markdown=True),
     "peers": Run("bench/peers/peers.py speed", "other libraries beside this one: speed", markdown=True),
     "audit": Run("bench/peers/peers.py --audit", "what an audit finds, and what it passes", markdown=True),
@@ -143,8 +129,7 @@ def listing() -> str:
     """Return the names with a sentence each."""
     lines = ["make evidence NAME=... keeps what it measures in evidence/:"]
     for name, run in RUNS.items():
-        needs = f' (ARGS="{run.needs}")' if run.needs else ""
-        lines.append(f"  {name:17}{run.sentence}{needs}")
+        lines.append(f"  {name:17}{run.sentence}")
     return "\n".join(lines)
 
 
@@ -238,8 +223,6 @@ def write(name: str, extra: list[str], *, folder: Path = FOLDER) -> None:
     """
     if name not in RUNS:
         raise EvidenceError(f"NAME must be one of {', '.join(RUNS)}, got {name!r}", 2)
-    if RUNS[name].needs and not extra:
-        raise EvidenceError(f'{name} must be given ARGS="{RUNS[name].needs}", got none', 2)
     words = shlex.split(RUNS[name].command) + extra
     runs_of(name, folder=folder)  # a file that cannot be added to is told before hours of work
     rev, now, began = commit(), datetime.now(UTC), time.monotonic()

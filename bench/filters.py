@@ -1,6 +1,6 @@
 """A step of the privacy filter beside the nearest that others offer.
 
-    make bench ARGS=filter      or: python bench/filters.py
+    make bench ARGS=filter
 
 A step of ours is a reservation and the record of its answer, by PB-GRR at epsilon 0.01, on one coordinate
 with a history. What the others do instead, and what differs:
@@ -17,10 +17,8 @@ because the first few after somebody else's work find the processor's caches ful
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -135,16 +133,3 @@ def filter_step() -> None:
         few, many = 10, 2_000
         took = quickest({"few": peer(2, few), "many": peer(2, many)}, length=5)
         print(f"  {name}: a step after {many:,} against one after {few}: {took['many'] / took['few']:.1f}")
-
-
-def main() -> int:
-    """Print the section by itself."""
-    if len(sys.argv) > 1:
-        print(f"{Path(__file__).name}: no arguments, got {sys.argv[1:]}", file=sys.stderr)
-        return 2
-    filter_step()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

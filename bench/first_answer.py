@@ -18,9 +18,8 @@ from pathlib import Path
 from statistics import median
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from device_year import surveys
 
-from hubbub.survey import SurveyList, public_text
+from hubbub.survey import Survey, SurveyList, public_text
 from hubbub.wire import encode_surveys
 
 RUNS = 15
@@ -56,6 +55,49 @@ PARTS = {
     "the agent": "from hubbub_client import Agent",
     "cryptography, for a signed list": "import cryptography.hazmat.primitives.asymmetric.ed25519",
 }
+
+TEXT = """
+id = "{id}"
+version = 1
+title = "Question {id}"
+epsilon = {epsilon}
+minimum_cohort = 100
+planned_devices = 20000
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "{round}"
+rounds = {rounds}
+lateness = "7d"
+skew = "5m"
+[attribute]
+id = "a-{id}"
+kind = "{kind}"
+type = "integer"
+low = 0
+high = 90
+[mechanism]
+name = "grr"
+"""
+
+
+def surveys(days: int) -> list[Survey]:
+    """Return seven daily and three weekly evolving surveys, seven daily and three weekly static ones."""
+    found = []
+    for number in range(20):
+        weekly = number % 10 >= 7
+        kind = "evolving" if number < 10 else "static"
+        found.append(
+            Survey.parse(
+                TEXT.format(
+                    id=f"q-{number}",
+                    epsilon=0.01 if kind == "evolving" else 1.0,
+                    round="7d" if weekly else "1d",
+                    rounds=max(1, days // 7) if weekly else days,
+                    kind=kind,
+                )
+            )
+        )
+    return found
 
 
 def first(asked: int, key: Ed25519PrivateKey | None) -> tuple[float, float, float]:

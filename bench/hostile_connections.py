@@ -35,12 +35,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hostile_memory import MIB, MOST, Node, survey, upload
-from hostile_memory import serve as serve_node
+from hostile_node import MIB, Node, survey, upload
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.report import decode_response
 from hubbub_collector import server
+from hubbub_collector.settings import GatewaySettings
+from hubbub_deploy.node import NodeSettings
+from hubbub_deploy.node import serve as serve_node
 
 SKIPPED = 77
 OTHER_FILES = 256
@@ -236,7 +238,9 @@ def serve(folder: str, most: str) -> None:
         turn()
 
     server._Server.startup = startup  # type: ignore[method-assign]  # no turn is seen from outside
-    serve_node(folder, "0", most)
+    asked = Survey.from_canonical((Path(folder) / "survey").read_bytes())
+    bounds = GatewaySettings(max_connections=int(most))
+    serve_node(NodeSettings(surveys=(asked,), data_dir=Path(folder) / "data", gateway=bounds))
 
 
 def _weighted_median(times: list[float]) -> float:
@@ -309,7 +313,12 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--connections", type=int, default=10_000, help="hostile ones (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="default: %(default)s")
-    parser.add_argument("--most", type=int, default=MOST, help="bound of the node (default: %(default)s)")
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=GatewaySettings().max_connections,
+        help="bound of the node (default: %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     options = parser.parse_args(words)
     needed, hard = options.connections + OTHER_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]

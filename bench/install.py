@@ -1,15 +1,17 @@
-"""The wheel as docs/install.md installs it: the size of every extra, and a first survey with `node` alone.
+"""The wheel as docs/install.md installs it: every extra's size, the agent's import, a survey with `node`.
 
     python bench/install.py
 
-It builds the wheel, installs it once without extras and once with each whose size that page gives, each time
-in a virtual environment of its own, prints packages and sizes, and goes the way of a first survey with
-the `node` extra. It needs a package index; without one it ends with 77, skipped.
+It builds the wheel, installs it once without extras and once with each of that page's, each time in a virtual
+environment of its own, prints packages and sizes, and goes the way of a first survey with the `node` extra.
+Without extras it imports the agent in new processes: processor time of the dependencies first, then of the
+agent, the best of five each. It needs a package index; without one it ends with 77, skipped.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,9 +21,21 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("", "node", "design", "cluster", "speed", "bench")
-"""The rows of the page's table that have a size."""
+EXTRAS = ("", "node", "demo", "design", "cluster", "speed", "bench", "export", "results")
+"""The rows of the page's table."""
 SKIPPED = 77
+LOADED = "msgpack, numpy, sqlite3"
+"""What importing the agent loads of others."""
+DECLARED = LOADED + ", urllib3, cryptography.hazmat.primitives.asymmetric.ed25519"
+"""The same, and what the agent loads once it speaks to a server or reads a signed list."""
+IMPORT = """
+import time
+start = time.process_time()
+import {others}
+between = time.process_time()
+from hubbub_client import Agent
+print(between - start, time.process_time() - between)
+"""
 
 
 def built_lines() -> list[str]:
@@ -55,6 +69,17 @@ def size(place: Path) -> tuple[int, int]:
     files = (file for path in own for file in (path.rglob("*") if path.is_dir() else [path]))
     total = sum(file.stat().st_size for file in files if file.is_file())
     return sum(path.suffix == ".dist-info" for path in own), round(total / 2**20)
+
+
+def import_cost(place: Path, others: str, *, runs: int = 5) -> tuple[float, float]:
+    """Return the least processor seconds of importing `others`, and of the agent after them."""
+    command = [place / "bin" / "python", "-c", IMPORT.format(others=others)]
+    rows = [
+        [float(word) for word in subprocess.run(command, capture_output=True, check=True).stdout.split()]
+        for _ in range(runs + 1)  # the first compiles
+    ]
+    before, after = (min(column) for column in zip(*rows[1:], strict=True))
+    return before, after
 
 
 def walk(place: Path, folder: Path) -> None:
@@ -102,10 +127,16 @@ def main() -> int:
             if place is None:
                 return SKIPPED
             packages, megabytes = size(place)
-            print(f"{extra or 'none':8} {packages:3} packages  {megabytes:4} MiB")
+            print(f"{extra or 'none':8} {packages:3} packages  {megabytes:4} MiB", flush=True)
+            if not extra:
+                for which, others in (("loaded", LOADED), ("declared", DECLARED)):
+                    before, after = import_cost(place, others)
+                    said = f"dependencies {which} {1e3 * before:.0f} ms, the agent {1e3 * after:.0f} ms more"
+                    print(f"{said}: {after / before:.2f} of them")
             if extra == "node":
                 (folder / "walk").mkdir()
                 walk(place, folder / "walk")
+            shutil.rmtree(place)
     return 0
 
 

@@ -29,7 +29,7 @@ from collections import Counter
 from pathlib import Path
 
 from hostile_connections import counted
-from hostile_memory import MIB, Node, survey, upload
+from hostile_node import MIB, Node, survey, upload
 
 from hubbub.survey.survey import Survey
 from hubbub.wire.record import ReportsRecord, decode_record

@@ -130,11 +130,9 @@ def test_a_broken_file_is_refused_before_the_run(evidence, toy, folder, text):
     assert not script.with_suffix(".ran").exists()
 
 
-def test_an_unknown_name_and_missing_words_are_refused(evidence, folder):
+def test_an_unknown_name_is_refused(evidence, folder):
     with pytest.raises(evidence.EvidenceError, match=r"NAME must be one of alerts, .*, got 'nosuch'"):
         evidence.write("nosuch", [], folder=folder)
-    with pytest.raises(evidence.EvidenceError, match=r"coverage-file must be given ARGS=.*, got none"):
-        evidence.write("coverage-file", [], folder=folder)
     assert kept(folder) == [EARLIER]
 
 

@@ -1,3 +1,2 @@
-from hubbub_lab.filters.approximate import ApproximateFilter as ApproximateFilter
 from hubbub_lab.filters.odometer import Odometer as Odometer
 from hubbub_lab.filters.simplified import SimplifiedFilter as SimplifiedFilter

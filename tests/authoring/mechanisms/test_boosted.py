@@ -120,6 +120,26 @@ def test_boost_raises_the_hit_rate():
     assert rates[2] > 2 * rates[0]
 
 
+def test_no_split_between_kernel_and_boost_hits_more_often():
+    best = boosted(17, epsilon=3.0, region=Absolute(3), margin=60, objective="hits").design.confidence
+    for share in np.linspace(0.0, 1.0, 41):
+        split = boosted(17, epsilon=3.0, region=Absolute(3), margin=60, kernel_epsilon=2.999 * share)
+        assert split.design.confidence <= best + 1e-6
+
+
+@pytest.mark.parametrize(("epsilon", "width"), [(4.0, 25), (6.0, 15)])
+def test_confidence_on_a_wide_window_is_the_continuous_optimum(epsilon, width):
+    """On [0, R] with tails uncut: odds (e^(theta u) - 1) e^(eps - R u) at u = ln(R/(R - theta))/theta.
+
+    A grid of 101 points has half a step more to each side, and its window ends after 4 lengths.
+    """
+    length, theta = 100.0, width + 0.5
+    u = math.log(length / (length - theta)) / theta
+    odds = math.expm1(theta * u) * math.exp(epsilon - length * u)
+    found = boosted(101, epsilon=epsilon, region=Absolute(width), margin=400, objective="hits")
+    assert found.design.confidence == pytest.approx(odds / (1 + odds), rel=0.02)
+
+
 def test_kernel_spending_all_of_epsilon_leaves_no_boost_of_an_absolute_region():
     design = boosted(9, epsilon=1.0, region=Absolute(2), kernel_epsilon=1.0, margin=200).design
     assert design.boost == pytest.approx(0.0, abs=1e-6)
