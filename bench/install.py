@@ -1,6 +1,7 @@
 """The wheel as docs/install.md installs it: every extra's size, the agent's import, a survey with `node`.
 
-    python bench/install.py
+    python bench/install.py            all of it
+    python bench/install.py --sizes    without the survey
 
 It builds the wheel, installs it once without extras and once with each of that page's, each time in a virtual
 environment of its own, prints packages and sizes, and goes the way of a first survey with the `node` extra.
@@ -114,7 +115,7 @@ def walk(place: Path, folder: Path) -> None:
         node.communicate()
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Measure every extra, walk with one of them, and return the exit status."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -133,7 +134,7 @@ def main() -> int:
                     before, after = import_cost(place, others)
                     said = f"dependencies {which} {1e3 * before:.0f} ms, the agent {1e3 * after:.0f} ms more"
                     print(f"{said}: {after / before:.2f} of them")
-            if extra == "node":
+            if extra == "node" and "--sizes" not in words:
                 (folder / "walk").mkdir()
                 walk(place, folder / "walk")
             shutil.rmtree(place)
@@ -141,4 +142,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

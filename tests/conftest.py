@@ -1,4 +1,4 @@
-"""What holds for every test: one hypothesis profile, and markers that follow from the folder."""
+"""What holds for every test: one hypothesis profile, markers that follow from the folder, one device."""
 
 from __future__ import annotations
 
@@ -61,6 +61,10 @@ LONG = (
         for name in ("levels", "orbits", "tree", "tree, grr", "hashing", "piecewise")
     ),
     "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
+    *(
+        f"lab/continuous_noise/test_profile.py::test_the_worst_pair_is_that_of_a_scan_a_hundred_times_denser[law{i}-"
+        for i in (1, 3)
+    ),
     "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",
     "integration/test_cluster_commands.py::test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",
@@ -77,6 +81,32 @@ LONG = (
     ),
     "integration/test_kafka_counting.py::test_workers_that_come_and_go_count_every_report_once",
 )
+
+
+@pytest.fixture
+def clock():
+    """A device's clock, ten seconds into the first round of the harness's surveys."""
+    from devices import Clock
+    from surveys import START_S
+
+    return Clock(START_S + 10)
+
+
+@pytest.fixture
+def collector():
+    """A collector that takes every report and keeps it."""
+    from devices import Collector
+
+    return Collector()
+
+
+@pytest.fixture
+def open_agent(tmp_path: Path, clock, collector):
+    """A function that opens the agent of one ledger; what is open is closed afterwards."""
+    from devices import opener
+
+    with opener(tmp_path, clock, collector) as make:
+        yield make
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -107,12 +107,17 @@ def given(face: Path) -> dict[str, str]:
     }
 
 
+def is_name(node: ast.AST, name: str) -> bool:
+    """Return whether an expression is that plain name."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def typing_only(tree: ast.AST) -> set[ast.AST]:
     """Nodes that type checkers alone read."""
     return {
         child
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if isinstance(node, ast.If) and is_name(node.test, "TYPE_CHECKING")
         for part in node.body
         for child in ast.walk(part)
     }
@@ -141,7 +146,7 @@ def behind(
                 out.add(faces[node.module][alias.name])
             room = f"{node.module}.{alias.name}"
             for use in ast.walk(tree) if room in faces else ():
-                if isinstance(use, ast.Attribute) and ast.unparse(use.value) == (alias.asname or alias.name):
+                if isinstance(use, ast.Attribute) and is_name(use.value, alias.asname or alias.name):
                     out |= {faces[room][use.attr]} if use.attr in faces[room] else set()
     return (out & known.keys()) - {me}
 
@@ -261,7 +266,7 @@ def kind_checks(trees: dict[str, ast.Module]) -> int:
     kinds |= FORMS
     return sum(
         isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "isinstance"
+        and is_name(node.func, "isinstance")
         and bool({word.split(".")[-1] for word in re.findall(r"[\w.]+", ast.unparse(node.args[1]))} & kinds)
         and not any(
             isinstance(holder, ast.ClassDef) and holder.name in kinds and node in set(ast.walk(holder))

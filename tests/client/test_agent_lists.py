@@ -45,16 +45,6 @@ def listed(
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
 def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
     with opener(tmp_path, clock, collector) as make:
         yield lambda budget=10.0, **settings: make(budget, **{"survey_key": PINNED, **settings})

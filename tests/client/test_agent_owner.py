@@ -3,7 +3,6 @@
 import os
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 
 import agent_harness
 import pytest
@@ -12,32 +11,13 @@ from devices import (
     HEALTH,
     HEALTH_SURVEY,
     VISITS_SURVEY,
-    Clock,
-    Collector,
     changed,
-    opener,
 )
-from surveys import LABELS, START_S, VISITS
+from surveys import LABELS, VISITS
 
 from hubbub_client import Agent, AttributeRefusedError, LedgerCorruptError
 from hubbub_client.agent.encoded_value import pack_encoded
 from hubbub_client.surveys.schedule import MEMOISED
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 def answered(open_agent, budget: float = 10.0) -> Agent:

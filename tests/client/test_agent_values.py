@@ -5,18 +5,13 @@ from pathlib import Path
 
 import pytest
 from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, opener
-from surveys import DISEASES, START_S
+from surveys import DISEASES
 
 from hubbub.survey.survey import Survey
 from hubbub_client import AttributeRefusedError
 from hubbub_client.agent.encoded_value import unpack_encoded
 
 DISEASES_SURVEY = Survey.parse(DISEASES)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
 
 
 @pytest.fixture

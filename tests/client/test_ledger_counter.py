@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from devices import DAY_S, HEALTH_SURVEY, Clock, Collector, opener
+from devices import DAY_S, HEALTH_SURVEY, Clock
 from surveys import START_S
 
 from hubbub_client import Agent, LedgerError, LedgerForeignError
@@ -34,17 +34,6 @@ class Keychain:
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START_S)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 def copied(tmp_path: Path) -> Path:

@@ -45,10 +45,17 @@ def house() -> ModuleType:
     return module
 
 
-def test_imports_pass_through_faces_and_run_in_no_circle(house: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def trees(house: ModuleType) -> dict[str, ast.Module]:
+    """Every module of the product, parsed once."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in house.modules().items()}
+
+
+def test_imports_pass_through_faces_and_run_in_no_circle(
+    house: ModuleType, trees: dict[str, ast.Module]
+) -> None:
     known = house.modules()
     assert {name.split(".")[0] for name in known} == set(house.PACKAGES)
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in known.items()}
     graph = {name: house.imports(tree, name, known) for name, tree in trees.items()}
     past, through = house.crossings(graph, known)
     assert past == [] and through > 0
@@ -88,8 +95,9 @@ def test_folders_stay_small(house: ModuleType) -> None:
     assert {folder: size for folder, size in sizes.items() if size > MOST_IN_A_FOLDER} == {}
 
 
-def test_class_names_mean_one_thing_and_few_places_ask_for_a_kind(house: ModuleType) -> None:
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in house.modules().items()}
+def test_class_names_mean_one_thing_and_few_places_ask_for_a_kind(
+    house: ModuleType, trees: dict[str, ast.Module]
+) -> None:
     assert house.named_twice(trees) == []
     assert house.kind_checks(trees) <= MOST_KIND_CHECKS
     asked = ast.parse("class Near(SetChannel): pass\nclass Near(Other): pass\nisinstance(it, Near)")

@@ -11,7 +11,7 @@ from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
 from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
-from surveys import LABELS, START_S
+from surveys import LABELS
 
 from hubbub_client import Agent
 
@@ -38,16 +38,6 @@ def browser(shared_browser: Browser) -> Iterator[Browser]:
     size(shared_browser, 1400)
     yield shared_browser
     shared_browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
 
 
 @pytest.fixture

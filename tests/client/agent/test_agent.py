@@ -18,10 +18,8 @@ from devices import (
     SETUP,
     VISIT_COUNT,
     VISITS_SURVEY,
-    Clock,
     Collector,
     changed,
-    opener,
 )
 from surveys import LABELS, START_S, VISITS
 
@@ -43,22 +41,6 @@ from hubbub_client import (
 from hubbub_client.agent import background as background_module
 from hubbub_client.surveys.schedule import MEMOISED
 from hubbub_client.upload.transport import HttpTransport, Response
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 def test_an_answer_is_in_the_ledger_before_anything_is_sent(open_agent, collector, tmp_path) -> None:

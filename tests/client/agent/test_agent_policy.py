@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from devices import AGREED, DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
+from devices import AGREED, DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed
 from surveys import LABELS, START_S
 
 from hubbub.survey.domain import Attribute
@@ -13,22 +13,6 @@ from hubbub.wire import report as wire
 from hubbub_client import Agent, Policy
 from hubbub_client.owner_page import descriptions
 from hubbub_client.upload.transport import Response
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 def test_nothing_is_answered_without_a_yes_by_default(open_agent) -> None:

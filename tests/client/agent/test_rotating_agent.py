@@ -34,17 +34,6 @@ def clock() -> Clock:
     return Clock(START_S + 10.0)
 
 
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
-
-
 def seed_of(agent: Agent, survey: Survey) -> bytes:
     seed = agent._state.enrolments[survey.digest].slot_seed
     assert seed is not None

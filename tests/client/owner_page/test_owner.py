@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, Clock, Collector, changed, opener
+from devices import DAY_S, HEALTH_SURVEY, VISITS_SURVEY, changed
 from surveys import LABELS, START_S, VISITS
 
 from hubbub.channels.channel import Channel
@@ -31,22 +31,6 @@ SURVEYS = {
     "unary": Survey.parse(LABELS.replace('name = "grr"', 'name = "unary"')),
     "levels": Survey.parse(VISITS.replace(PBGRR, 'name = "levels"')),
 }
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 def whole(account: Account, agent: Agent) -> None:

@@ -15,11 +15,6 @@ from hubbub_client.ledger.ledger import Ledger
 
 
 @pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
 def agent(tmp_path: Path, collector: Collector) -> Iterator[Agent]:
     with opener(tmp_path, Clock(START_S + 10), collector) as make:
         made = make()

@@ -1,11 +1,9 @@
 """Surveys whose answers are sets, on a device: joined, answered, sent, accounted for, and kept."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from devices import DAY_S, Clock, Collector, opener
-from surveys import LABELS, START_S, VISITS
+from devices import DAY_S
+from surveys import LABELS, VISITS
 
 from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
@@ -26,22 +24,6 @@ PLAIN = VISITS.partition("[[category]]")[0]  # a tree has ranges of its own
 STATIC["tree"] = Survey.parse(PLAIN.replace(PBGRR, 'name = "tree"').replace("epsilon = 3.0", "epsilon = 1.0"))
 ALL = [*EVOLVING.values(), *STATIC.values()]
 NAMES = [*(f"evolving {name}" for name in EVOLVING), *(f"static {name}" for name in STATIC)]
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
-def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
-    with opener(tmp_path, clock, collector) as make:
-        yield make
 
 
 @pytest.mark.parametrize("survey", ALL, ids=NAMES)

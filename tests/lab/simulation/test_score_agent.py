@@ -52,16 +52,6 @@ def version(number: int, text: str = ACTIVITY) -> Survey:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
 def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
     with opener(tmp_path, clock, collector) as make:
 

@@ -38,16 +38,6 @@ SHARP = Survey.parse(AGE_BY_SEX.replace("epsilon = 2.0", "epsilon = 20.0"))
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock(START_S + 10)
-
-
-@pytest.fixture
-def collector() -> Collector:
-    return Collector()
-
-
-@pytest.fixture
 def open_agent(tmp_path: Path, clock: Clock, collector: Collector):
     with opener(tmp_path, clock, collector) as make:
 
