@@ -48,7 +48,8 @@ from hubbub_topic.kafka.log import KafkaLog
 from hubbub_topic.kafka.topic import create_topic
 
 sys.path.insert(0, str(Path(__file__).parent))
-from run import SURVEY, line
+from harness import line
+from run import SURVEY
 
 CONNECTIONS, UPLOADS, ROUNDS = 512, 20_000, 5
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n"

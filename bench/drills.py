@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from token_drill import SURVEY, check, tokens
+from token_drill import asked, check, tokens
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "harness"))
@@ -52,7 +52,7 @@ class Cluster:
         self.redis.start()
         self.settings = {"kafka": self.broker.bootstrap, "redis": self.redis.url, "topic": "drill"} | settings
         start = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        (folder / "survey.toml").write_text(SURVEY.format(start=start, round=f"{round_s}s"))
+        (folder / "survey.toml").write_text(asked(start, f"{round_s}s"))
         self.survey = Survey.load(folder / "survey.toml")
         copies = ["--replication", "3"] if nodes == 3 else []
         self.command("topic", self.file(), "--partitions", "2", *copies)

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness import integers, survey_text
 
 from hubbub.survey import Survey, SurveyList, public_text
 from hubbub.wire import encode_surveys
@@ -56,29 +57,6 @@ PARTS = {
     "cryptography, for a signed list": "import cryptography.hazmat.primitives.asymmetric.ed25519",
 }
 
-TEXT = """
-id = "{id}"
-version = 1
-title = "Question {id}"
-epsilon = {epsilon}
-minimum_cohort = 100
-planned_devices = 20000
-[schedule]
-start = 2026-01-01T00:00:00Z
-round = "{round}"
-rounds = {rounds}
-lateness = "7d"
-skew = "5m"
-[attribute]
-id = "a-{id}"
-kind = "{kind}"
-type = "integer"
-low = 0
-high = 90
-[mechanism]
-name = "grr"
-"""
-
 
 def surveys(days: int) -> list[Survey]:
     """Return seven daily and three weekly evolving surveys, seven daily and three weekly static ones."""
@@ -88,12 +66,16 @@ def surveys(days: int) -> list[Survey]:
         kind = "evolving" if number < 10 else "static"
         found.append(
             Survey.parse(
-                TEXT.format(
-                    id=f"q-{number}",
+                survey_text(
+                    f"q-{number}",
+                    integers(0, 90),
                     epsilon=0.01 if kind == "evolving" else 1.0,
-                    round="7d" if weekly else "1d",
-                    rounds=max(1, days // 7) if weekly else days,
+                    attribute=f"a-q-{number}",
                     kind=kind,
+                    devices=20_000,
+                    period="7d" if weekly else "1d",
+                    rounds=max(1, days // 7) if weekly else days,
+                    lateness="7d",
                 )
             )
         )

@@ -9,42 +9,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness import integers, labels, survey_text
+
 from hubbub.survey.survey import Survey
 from hubbub.wire.report import Report, encode_report, encode_upload
 
 MIB = 2**20
 LABELS = 16_000  # of 120 bytes: a list of surveys of 2 MB
-SURVEY = """
-id = "hostile"
-version = 1
-title = "Hostile"
-epsilon = 2.0
-minimum_cohort = 100
-planned_devices = 100000
-[schedule]
-start = {start}
-round = "1d"
-rounds = 1
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "age"
-kind = "evolving"
-{values}
-[mechanism]
-name = "grr"
-"""
-NUMBERS = 'type = "integer"\nlow = 10\nhigh = 99'
 
 
 def survey(*, large: bool) -> Survey:
     """Return a survey whose round began a minute ago; a large one fills a list of 2 MB."""
-    values = NUMBERS
-    if large:
-        labels = ",\n".join(f'"{number:0>120}"' for number in range(LABELS))
-        values = f'type = "label"\nlabels = [{labels}]'
+    domain = labels([f"{number:0>120}" for number in range(LABELS)]) if large else integers(10, 99)
     start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
-    return Survey.parse(SURVEY.format(start=start, values=values))
+    return Survey.parse(survey_text("hostile", domain, epsilon=2.0, attribute="age", start=start))
 
 
 class Node:

@@ -43,7 +43,8 @@ from hubbub_topic.kafka.log import KafkaLog
 from hubbub_topic.kafka.topic import create_topic
 
 sys.path.insert(0, str(Path(__file__).parent))
-from run import SURVEY, line
+from harness import line
+from run import SURVEY
 
 PARTITIONS = 4
 REPEATS = 3

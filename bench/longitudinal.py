@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from harness import integers, survey_text
 from line_plot import Line, Panel, write_plot
 from numpy.typing import NDArray
 from scipy.stats import binom
@@ -48,37 +49,14 @@ START_S: Final = 1767225600  # 2026-01-01T00:00:00Z
 AGREED: Final = Policy(require_opt_in="no")
 BUDGET: Final = 50.0
 
-TEMPLATE: Final = """
-id = "{id}"
-version = 1
-title = "{id}"
-epsilon = {epsilon}
-minimum_cohort = 10
-planned_devices = 20000
-[schedule]
-start = 2026-01-01T00:00:00Z
-round = "1d"
-rounds = {rounds}
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "{id}"
-kind = "{kind}"
-type = "integer"
-low = 0
-high = {high}
-[mechanism]
-name = "grr"
-"""
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 def survey(name: str, values: int, epsilon: float, rounds: int, *, kind: str) -> Survey:
     """Return a daily survey of one attribute by randomised response."""
-    text = TEMPLATE.format(id=name, epsilon=epsilon, rounds=rounds, kind=kind, high=values - 1)
-    return Survey.parse(text)
+    domain, crowd = integers(0, values - 1), {"cohort": 10, "devices": 20_000}
+    return Survey.parse(survey_text(name, domain, epsilon=epsilon, rounds=rounds, kind=kind, **crowd))
 
 
 class BrokenMemo(dict[Any, Any]):

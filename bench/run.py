@@ -20,6 +20,7 @@ import filters
 import msgpack
 import numpy as np
 from counting_alone import count_only
+from harness import best, integers, line, survey_text
 
 import hubbub
 from hubbub.channels import Channel, SetChannel
@@ -32,47 +33,7 @@ from hubbub_aggregator.counting import counting
 from hubbub_authoring import mechanisms
 from hubbub_authoring.mechanisms.orbits import orbits
 
-REPEATS = 9
-SURVEY = """
-id = "bench"
-version = 1
-title = "Bench"
-epsilon = 2.0
-minimum_cohort = 100
-planned_devices = 100000
-[schedule]
-start = 2026-01-01T00:00:00Z
-round = "1d"
-rounds = 1
-lateness = "1h"
-skew = "5m"
-[attribute]
-id = "age"
-kind = "evolving"
-type = "integer"
-low = 10
-high = 99
-[mechanism]
-name = "grr"
-"""
-
-
-def best(
-    *jobs: Callable[[], object], repeats: int = REPEATS, clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
-    """Return the least seconds of each job, the jobs taken in turn."""
-    least = [float("inf")] * len(jobs)
-    for _ in range(repeats):
-        for i, job in enumerate(jobs):
-            start = clock()
-            job()
-            least[i] = min(least[i], clock() - start)
-    return least
-
-
-def line(what: str, value: str, ratio: str = "", target: str = "") -> None:
-    """Print one figure."""
-    print(f"  {what:58} {value:>16}  {ratio:22} {target}".rstrip())
+SURVEY = survey_text("bench", integers(10, 99), epsilon=2.0, attribute="age")
 
 
 def sampling() -> None:

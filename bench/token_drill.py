@@ -15,30 +15,28 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness import labels, survey_text
+
 PATIENCE_S = 150.0
 LEAST_DEVICES, MOST_DEVICES = 30, 2_000
 LEAST_KILLS = 5
-SURVEY = """\
-id = "drill"
-version = 1
-title = "A drill"
-epsilon = 1.0
-minimum_cohort = 10
-planned_devices = 1000
-[schedule]
-start = {start}
-round = "{round}"
-rounds = 400
-lateness = "2s"
-skew = "2s"
-[attribute]
-id = "health"
-kind = "evolving"
-type = "label"
-labels = ["good", "fair", "poor"]
-[mechanism]
-name = "grr"
-"""
+
+
+def asked(start: str, period: str) -> str:
+    """Return the text of the drills' survey."""
+    return survey_text(
+        "drill",
+        labels(["good", "fair", "poor"]),
+        epsilon=1.0,
+        attribute="health",
+        cohort=10,
+        devices=1000,
+        start=start,
+        period=period,
+        rounds=400,
+        lateness="2s",
+        skew="2s",
+    )
 
 
 def check(holds: object, what: str) -> None:
@@ -84,7 +82,7 @@ def tokens(folder: Path) -> list[str]:  # noqa: PLR0915 - a drill is told in one
     )
     public = key.stdout.split()[-1]
     start = datetime.fromtimestamp(time.time() - 60, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    (folder / "survey.toml").write_text(SURVEY.format(start=start, round="3h"))
+    (folder / "survey.toml").write_text(asked(start, "3h"))
     survey = Survey.load(folder / "survey.toml")
     ports = {"issuer": free_port(), "node": free_port()}
     files = {name: str(folder / name) for name in ("issuer.pem", "credentials", "grants.sqlite")}

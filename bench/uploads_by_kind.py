@@ -20,7 +20,7 @@ from closed_loop import Took, ask, cpu_s, post_all
 from collector import CONNECTIONS, HEAD, ISSUER, ROUNDS, UPLOADS, body, print_beside, server, surveys
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from run import line
+from harness import line
 from servers import folder
 
 import hubbub

@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from harness import labels, survey_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
 from lies import LIES, printed, released, told
@@ -37,13 +38,8 @@ MOST = 3.0
 
 def large() -> Survey:
     """Return a survey of the most labels, by randomised response."""
-    labels = ", ".join(f'"{place:x}"' for place in range(LARGE))
-    return Survey.parse(
-        'id = "large"\nversion = 1\ntitle = "Large"\nepsilon = 8.0\nminimum_cohort = 100\n'
-        "planned_devices = 1000000\n[schedule]\nstart = 2026-01-01T00:00:00Z\n"
-        'round = "1d"\nrounds = 1\nlateness = "1h"\nskew = "5m"\n[attribute]\nid = "large"\n'
-        f'kind = "static"\ntype = "label"\nlabels = [{labels}]\n[mechanism]\nname = "grr"\n'
-    )
+    domain = labels([f"{place:x}" for place in range(LARGE)])
+    return Survey.parse(survey_text("large", domain, epsilon=8.0, kind="static", devices=10**6))
 
 
 def main(arguments: list[str]) -> int:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 import numpy as np
+from harness import integers, survey_text
 from numpy.typing import NDArray
 
 from hubbub.channels import Symbol
@@ -29,29 +30,6 @@ WEEK_S: Final = 7 * 86_400
 START_S: Final = 1767225600  # 2026-01-01T00:00:00Z, when every survey of the programme begins
 
 Integers = NDArray[np.intp]
-
-TEMPLATE: Final = """
-id = "{id}"
-version = 1
-title = "{id}"
-epsilon = {epsilon}
-minimum_cohort = 10
-planned_devices = 20000
-[schedule]
-start = {start}
-round = "{days}d"
-rounds = {rounds}
-lateness = "1d"
-skew = "5m"
-[attribute]
-id = "{attribute}"
-kind = "{kind}"
-type = "integer"
-low = {low}
-high = {high}
-[mechanism]
-{mechanism}
-"""
 
 RANGES: Final = {
     "age": (17, 90),
@@ -104,16 +82,18 @@ class Ask:
                 mechanism += f'\n[[category]]\nname = "from {first}"\nrange = [{first}, {after - 1}]'
         start = np.datetime64(START_S + self.start * WEEK_S, "s")
         return Survey.parse(
-            TEMPLATE.format(
-                id=self.name,
-                attribute=self.attribute,
+            survey_text(
+                self.name,
+                integers(low, high),
                 epsilon=self.epsilon,
-                start=f"{start}Z",
-                days=7 * self.every,
-                rounds=self.weeks // self.every,
+                attribute=self.attribute,
                 kind="static" if self.attribute in STATIC else "evolving",
-                low=low,
-                high=high,
+                cohort=10,
+                devices=20_000,
+                start=f"{start}Z",
+                period=f"{7 * self.every}d",
+                rounds=self.weeks // self.every,
+                lateness="1d",
                 mechanism=mechanism,
             )
         )
