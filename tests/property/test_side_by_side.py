@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import struct
 from collections import Counter
 
@@ -170,25 +171,23 @@ def upload(digest: bytes, number: int, symbol: int | bytes, n: int) -> bytes:
     return encode_upload([encode_report(Report(digest, number, bytes([i]) * 16, symbol)) for i in range(n)])
 
 
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 40])
-@pytest.mark.parametrize("number", [0, 127, 128, 255, 256, 65_535, 65_536, 2**31 - 1])
 @pytest.mark.parametrize(
     "symbol",
     [3, 300, b"\xff\x01", b"s" * 255, b"s" * 256, b"s" * 3000],
     ids=lambda symbol: f"{len(symbol)} bytes" if isinstance(symbol, bytes) else str(symbol),
 )
-def test_uploads_of_one_form_go_by_columns_whatever_their_length(
-    n: int, number: int, symbol: int | bytes
-) -> None:
+def test_uploads_of_one_form_go_by_columns_whatever_their_length(symbol: int | bytes) -> None:
     widths = {2, 255, 256, 3000}
-    body = upload(b"n" * 16, number, symbol, n)
-    found = side_by_side(body, max_reports=MOST, set_bytes=widths)
-    assert found is not None
-    form, data = found
-    assert len(np.frombuffer(data, dtype=form)) == n
-    assert side_by_side(body, max_reports=n - 1, set_bytes=widths) is None
-    if isinstance(symbol, bytes):
-        assert side_by_side(body, max_reports=MOST, set_bytes={7}) is None
+    numbers = (0, 127, 128, 255, 256, 65_535, 65_536, 2**31 - 1)
+    for n, number in itertools.product((1, 2, 15, 16, 40), numbers):
+        body = upload(b"n" * 16, number, symbol, n)
+        found = side_by_side(body, max_reports=MOST, set_bytes=widths)
+        assert found is not None, (n, number)
+        form, data = found
+        assert len(np.frombuffer(data, dtype=form)) == n, number
+        assert side_by_side(body, max_reports=n - 1, set_bytes=widths) is None, (n, number)
+        if isinstance(symbol, bytes):
+            assert side_by_side(body, max_reports=MOST, set_bytes={7}) is None, (n, number)
 
 
 def test_forms_are_few_whatever_is_sent() -> None:
