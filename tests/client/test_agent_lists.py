@@ -19,7 +19,7 @@ from devices import (
     changed,
     opener,
 )
-from surveys import LABELS, START_S
+from surveys import LABELS, START_S, small
 
 from hubbub import Survey
 from hubbub.survey.signed_list import SurveyList, public_text
@@ -297,31 +297,9 @@ def test_a_refused_list_cancels_nothing(open_agent, clock: Clock) -> None:
     assert agent.status() == before
 
 
-VISITS_TWICE = """\
-id = "visits-again"
-version = 1
-title = "Visits again"
-epsilon = 1.0
-minimum_cohort = 100
-planned_devices = 20000
-
-[schedule]
-start = 2026-01-01T00:00:00Z
-round = "1d"
-rounds = 2
-lateness = "1h"
-skew = "5m"
-
-[attribute]
-id = "visits"
-kind = "static"
-type = "integer"
-low = 0
-high = 20
-
-[mechanism]
-name = "grr"
-"""
+VISITS_TWICE = small(
+    "visits-again", 'type = "integer"\nlow = 0\nhigh = 20', attribute="visits", kind="static", rounds=2
+)
 
 
 def test_a_copy_from_before_a_tombstone_counts_as_set_back(open_agent, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from surveys import small
 
 from hubbub import Survey
 from hubbub.errors import ListError, WireError
@@ -153,28 +154,10 @@ def test_a_large_survey_is_still_read():
     """The bound on what a survey may hold lies above what the largest surveys hold."""
     n = 131_070
     labels = ",".join(f'"{i}"' for i in range(n))
-    text = f"""
-        id = "large"
-        version = 1
-        title = "large"
-        epsilon = 2.0
-        minimum_cohort = 1
-        planned_devices = 1000
-        [schedule]
-        start = 2026-01-01T00:00:00Z
-        round = "1d"
-        rounds = 1
-        lateness = "1h"
-        skew = "5m"
-        [attribute]
-        id = "large"
-        kind = "static"
-        type = "label"
-        labels = [{labels}]
-        [mechanism]
-        name = "grr"
-    """
-    survey = Survey.parse(textwrap.dedent(text))
+    domain = f'type = "label"\nlabels = [{labels}]'
+    survey = Survey.parse(
+        small("large", domain, epsilon=2.0, kind="static", cohort=1, devices=1000, rounds=1)
+    )
     assert Survey.from_canonical(survey.canonical) == survey
 
 
