@@ -58,7 +58,7 @@ LONG = (
     *(
         "statistical/test_memoised_changes.py::"
         f"test_change_of_memoised_answers_is_covered_by_releases_of_every_mechanism[{name}]"
-        for name in ("levels", "orbits", "tree", "tree, grr", "hashing", "piecewise")
+        for name in ("levels", "orbits", "pbgrr", "tree", "tree, grr", "hashing", "piecewise")
     ),
     "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
     *(
