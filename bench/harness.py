@@ -1,4 +1,4 @@
-"""What benchmarks share: a survey about one attribute, a timer that takes turns, a line of figures."""
+"""A survey about one attribute, a timer that takes turns, and a line of figures, for many benchmarks."""
 
 from __future__ import annotations
 

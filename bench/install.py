@@ -26,9 +26,9 @@ EXTRAS = ("", "node", "demo", "design", "cluster", "speed", "bench", "export", "
 """The rows of the page's table."""
 SKIPPED = 77
 LOADED = "msgpack, numpy, sqlite3"
-"""What importing the agent loads of others."""
+"""Packages of others that importing the agent loads."""
 DECLARED = LOADED + ", urllib3, cryptography.hazmat.primitives.asymmetric.ed25519"
-"""The same, and what the agent loads once it speaks to a server or reads a signed list."""
+"""Those, and the ones that it loads once it speaks to a server or reads a signed list."""
 IMPORT = """
 import time
 start = time.process_time()
