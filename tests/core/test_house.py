@@ -21,7 +21,7 @@ LARGEST_CIRCLE = 4
 MOST_LINES = {
     "core": 27_960,
     "authoring": 8_600,
-    "lab": 8_300,
+    "lab": 7_260,
     "client": 7_070,
     "client/web": 3_650,
     "collector": 4_010,
@@ -29,7 +29,7 @@ MOST_LINES = {
     "aggregator": 16_090,
     "results": 1_020,
     "deploy": 11_560,
-    "bench": 17_950,
+    "bench": 16_860,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

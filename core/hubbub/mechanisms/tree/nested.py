@@ -31,7 +31,9 @@ class NestedLevels(PickedLevels):
     """
 
     kind = "nested_levels"
-    description = "The device sends a random set of answers or groups of answers, yours more often among them."
+    description = (
+        "The device sends a random set of answers or groups of answers, yours more often among them."
+    )
 
     def with_dummy_reports(self, share: Fraction) -> NestedLevels:  # noqa: D102 - inherited
         mixed = [oracle.with_dummy_reports(share).p_draws for oracle in self.oracles]
