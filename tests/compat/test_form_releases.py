@@ -20,14 +20,14 @@ from hubbub_aggregator.release import AcceptedCounts, Release
 from hubbub_aggregator.release.round_release import canonical_bytes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NEWER = ("region", "heat-map", "transition", "sets")
+NEWER = ("region", "heat-map", "transition", "sets", "bundle")
 """Golden surveys of forms that tests/golden/formats has not."""
 OLDER = {"table", "score"}
 DEVICES = 4000
 
 
 def survey_of(name: str) -> Survey:
-    return Survey.load(GOLDEN / ("sets.bin" if name == "sets" else f"survey-{name}.bin"))
+    return Survey.load(GOLDEN / (f"{name}.bin" if name in ("sets", "bundle") else f"survey-{name}.bin"))
 
 
 def release(survey: Survey) -> bytes:

@@ -33,6 +33,7 @@ from hubbub.estimation import (
     window_jumps,
 )
 from hubbub.survey import AnyEstimator, Survey
+from hubbub_aggregator.release.parts import part_alerts
 
 _LOG = logging.getLogger("hubbub.aggregator")
 
@@ -111,7 +112,7 @@ class ReleaseJudge:
             )
             margin, small = margin_alerts(shares, margins, below=self.rules.margin_share)
         listed = {kind: _furthest(found, kind) for kind in ("impossible", "jump")}
-        issuers = _issuer_alerts(compared, rate)
+        issuers, parts = _issuer_alerts(compared, rate), part_alerts(release)
         return {
             "round": release["round"],
             "devices": shares.n,
@@ -124,12 +125,14 @@ class ReleaseJudge:
                     for alert in (*listed["impossible"], *listed["jump"], *together, *small)
                 ),
                 *issuers[:MOST_ALERTS],
+                *parts[:MOST_ALERTS],
             ],
             "omitted": {
                 kind: sum(1 for alert in found if alert.kind == kind) - len(some)
                 for kind, some in listed.items()
             }
-            | ({"issuer": len(issuers[MOST_ALERTS:])} if compared else {}),
+            | ({"issuer": len(issuers[MOST_ALERTS:])} if compared else {})
+            | ({"part": len(parts[MOST_ALERTS:])} if survey.form.samples_parts else {}),
         }
 
     def changes(
@@ -165,6 +168,8 @@ class ReleaseJudge:
 
         A channel that the bounds do not know must not keep its rounds from being released.
         """
+        if survey.form.samples_parts:
+            return SurveyNoise(None, None)  # what cannot be is not known, and the coin is looked at instead
         if survey.digest not in self._noise:
             try:
                 found = survey_noise(survey.channel, estimator)

@@ -31,6 +31,7 @@ from hubbub_aggregator.release.disclosure import AcceptedSizes, Shown, cohort_of
 from hubbub_aggregator.release.enrolment import RoundEnrolment
 from hubbub_aggregator.release.estimates import METHOD, curve, estimates, no_curve, no_estimates
 from hubbub_aggregator.release.issuers import accepted_by, issuer_lines, issuers_of
+from hubbub_aggregator.release.parts import part_lines
 from hubbub_aggregator.release.provisional import AcceptedCounts
 
 LEVEL: Final = 0.95
@@ -126,6 +127,8 @@ class Release:
             # Too few devices: then nothing is said of what they sent.
             tally = None if self.is_suppressed else self.tally
             document["issuers"] = issuer_lines(self.issuers, tally, self.compared)
+        if survey.form.samples_parts:
+            document["parts"] = part_lines(survey, None if self.is_suppressed else self.tally.counts)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
             document.update(curve(survey, estimate, LEVEL))

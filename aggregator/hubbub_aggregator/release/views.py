@@ -34,6 +34,8 @@ def empirical_bayes_values(document: Document) -> list[float | None] | None:
     if not cells or not (errors[~np.isnan(estimates)] > 0.0).all():
         return None
     groups, totals = np.zeros(len(cells), dtype=np.intp), np.ones(1)
+    if "parts" in document:  # the cells of several tables share no law
+        return None
     listed = document.get("categories") or ()
     # Of a tree of labels the categories that values are in: those of the finest level.
     finest = max((cell.get("tree_level", 0) for cell in listed), default=0)
@@ -82,8 +84,11 @@ def effective_sizes(document: Document) -> dict[str, float | None]:
     """
     groups = (document.get("consistent") or {}).get("categories") or []
     margins = max(round(sum(share for share in groups if share is not None)), 1)  # each adds up to one
-    found = {}
+    found: dict[str, float | None] = {}
     for kind, total in (("values", 1), ("categories", margins)):
+        if "parts" in document:  # each was told by other devices
+            found[kind] = None
+            continue
         cells = _cells(document, kind)
         found[kind] = effective_sample_size(_column(cells, "estimate"), _column(cells, "error"), total=total)
     curve = document.get("cumulative") or {"shares": [], "errors": []}

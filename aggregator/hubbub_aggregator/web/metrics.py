@@ -104,7 +104,7 @@ def _alerts(snapshot: Mapping[str, Any]) -> Iterator[Metric]:
             continue
         newest = judged[-1]
         kinds = [alert["kind"] for alert in newest["alerts"]]
-        for kind in ("impossible", "jump", "joint", "margin", "issuer"):
+        for kind in ("impossible", "jump", "joint", "margin", "issuer", "part"):
             alerts.add_metric([*name, kind], kinds.count(kind) + newest["omitted"].get(kind, 0))
         if newest["margin"] is not None:
             margin.add_metric(name, newest["margin"])

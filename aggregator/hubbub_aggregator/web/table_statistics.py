@@ -78,9 +78,9 @@ COLUMNS_OF_STATISTICS: Final = tuple(field.name for field in fields(StatisticRow
 @lru_cache(maxsize=64)
 def table_facts(survey: Survey) -> Facts | None:
     """Return what statistics need of a cross table, as JSON types: readings and noise; None of others."""
-    margins = survey.category_of
+    margins, form = survey.category_of, survey.form
     # A score and sets have no margins; the levels of a tree are none.
-    if margins.ndim != 2 or not len(margins) or survey.form.cell_levels is not None:
+    if margins.ndim != 2 or not margins.size or not form.tells_values or form.cell_levels is not None:
         return None
     names, sizes = list(survey.category_names), [int(np.ptp(row)) + 1 for row in survey.category_of]
     attributes = []

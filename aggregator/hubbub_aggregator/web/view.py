@@ -114,6 +114,9 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
                                                  others' (see `judgement`); null while the round is open, and
                                                  where they could single out fewer reports than the minimum
                                                  cohort (see `release/disclosure.py`)
+      "parts": [{"attributes": ["age", "sex"], "reports": 90, "expected": 89.0, "p_value": 0.5}, ..],
+                                                 only of a bundle: reports about each part, what the public
+                                                 coin gives it, and the chance of so many or more
       "after_shuffling": {                       no part of a release (see `release/after_shuffling`):
         "delta": 1e-06, "assumption": "...",     what must hold
         "reports": 20000, "epsilon": 0.04,       for readers of the release alone

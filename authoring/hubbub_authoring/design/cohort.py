@@ -8,12 +8,14 @@ levels, a round in which one of them gets no report has no estimates at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hubbub.estimation import Estimate, Intervals, TreeEstimator
+from hubbub.mechanisms import BundleEstimator
 from hubbub.survey import AnyEstimator
 
 LEAST: Final = 50
@@ -71,6 +73,8 @@ def _width(spans: Intervals, kind: str) -> float | None:
 
 
 def _expected(estimator: AnyEstimator, devices: int, inputs: int) -> Estimate:
+    if isinstance(estimator, BundleEstimator):
+        return estimator.uniform_estimate(devices)
     return estimator.expected_estimate(np.full(inputs, 1.0 / inputs), devices)
 
 
@@ -79,10 +83,17 @@ def _heard(estimator: AnyEstimator) -> int:
 
     A tree whose cells are known to add up to one does without a level above the finest.
     """
+    if isinstance(estimator, BundleEstimator):
+        return _silent([part.share / 2**32 for part in estimator.channel.parts])
     if not isinstance(estimator, TreeEstimator):
         return 1
     levels = estimator.tree.levels if estimator.tree.total == "free" else estimator.tree.levels[-1:]
-    shares = [float(level.share) for level in levels if 0 < level.share < 1]
+    return _silent([float(level.share) for level in levels])
+
+
+def _silent(shares: Sequence[float]) -> int:
+    """Return the reports of which every one of some shares gets some, but with probability SILENT."""
+    shares = [share for share in shares if 0.0 < share < 1.0]
     if not shares:
         return 1
     return math.ceil(math.log(SILENT / len(shares)) / math.log1p(-min(shares)))

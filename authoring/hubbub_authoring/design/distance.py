@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import SetSelection, middle
-from hubbub.survey import Survey
+from hubbub.survey import Bundle, Survey
 from hubbub_authoring.design.asked import MAX_PROVED, Floors
 from hubbub_authoring.design.comparison import by_category_alone
 from hubbub_authoring.design.expected_error import MAX_CURVE, workload_estimator
@@ -125,6 +125,8 @@ def survey_distances(
     if survey.form.of_sets:
         return [_of_sets(survey)]
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
+    if survey.form.samples_parts:
+        return _of_bundle(survey, cast(Bundle, survey.form))
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     if not survey.form.tells_values:
         low, high = (0.0, 1.0) if survey.points is None else survey.points
@@ -204,6 +206,20 @@ def _level_floor(sizes: list[int], epsilon: float) -> Floor:
     if max(sizes) == 1:
         return shares_floor(sizes, epsilon=epsilon, weights=Weights(float(len(sizes)), 0.0))
     return Floor(spectral_shares(sizes, epsilon=epsilon, weights=Weights(0.0, float(len(sizes)))), "spectral")
+
+
+def _of_bundle(survey: Survey, form: Bundle) -> list[Distance]:
+    devices, shape = survey.planned_per_round, list(form.shape)
+    foreseen = form.estimator(survey.channel).uniform_estimate(devices)
+    crowd = f"devices spread evenly over {survey.channel.inputs:,} combinations, missing ones among them"
+    known = []
+    for asked, tables, errors in (
+        ("tables", list(form.tables), foreseen.value_errors),
+        ("shares of each attribute", [(j,) for j in range(len(shape))], foreseen.category_errors),
+    ):
+        found = table_floor(shape, tables, epsilon=survey.epsilon) if survey.epsilon <= MAX_PROVED else None
+        known.append(_beside(asked, crowd, devices * float((errors**2).sum()), found))
+    return known
 
 
 def _beside(

@@ -45,6 +45,7 @@ from hubbub.survey import (
     owners_of,
 )
 from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
+from hubbub_authoring.files.bundle import BUNDLE, bundle_survey
 from hubbub_authoring.files.grid import grid_channel
 from hubbub_authoring.files.label_tree import is_tree, tree_survey
 from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Mechanism, Request
@@ -181,6 +182,12 @@ def compile_survey(
                 rules.refuse(f"{each.key}.type", "must not be set unless mechanism.name is set", "set")
         if is_tree(asked, mechanism):
             return *tree_survey(rules, asked, mechanism, epsilon=epsilon), None
+        if mechanism.name == BUNDLE:
+            several = [asked] if isinstance(asked, DeclaredAttribute) else asked
+            form, channel = bundle_survey(
+                rules, several, mechanism.keys, epsilon=epsilon, participation=participation
+            )
+            return form, channel, None
         if not isinstance(asked, DeclaredAttribute):
             return _table(
                 rules,
@@ -207,9 +214,9 @@ def compile_survey(
     if pairs is not None:
         return pairs, plan.channel, choice
     sizes = tuple(np.bincount(plan.category_of).tolist())
-    form = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, sizes)
-    _check_labels(rules, form)
-    return form, plan.channel, choice
+    single = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, sizes)
+    _check_labels(rules, single)
+    return single, plan.channel, choice
 
 
 @dataclass(frozen=True, slots=True)

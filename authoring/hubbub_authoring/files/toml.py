@@ -52,6 +52,7 @@ from hubbub.survey import (
     forms_by_mechanism,
 )
 from hubbub_authoring.design import least_cohort
+from hubbub_authoring.files.bundle import BUNDLE, KEYS
 from hubbub_authoring.files.compile import DeclaredTransition, compile_survey
 from hubbub_authoring.mechanisms.registry import mechanisms
 
@@ -118,6 +119,7 @@ _TOP: Final = (
     "mechanism",
     "category",
     "transition",
+    BUNDLE,
 )
 _EXAMPLES: Final = {
     "id": 'id = "visits"',
@@ -262,6 +264,11 @@ def parse(
         name, {key: mechanism_table.get(key) for key in mechanism_table if key not in ("name", COVER_KEY)}
     )
 
+    if (BUNDLE in top) != (name == BUNDLE):
+        rules.refuse(BUNDLE, 'must be given with [mechanism] name = "bundle", and only then', name)
+    if name == BUNDLE:
+        mechanism = DeclaredMechanism(name, top.table(BUNDLE, KEYS).content)
+
     schedule = top.table("schedule", _SCHEDULE)
     forms = forms_by_mechanism()
     asked = _asked(rules, top, forms[name].terms if name in forms else ())
@@ -314,7 +321,7 @@ def mechanism_keys() -> dict[str, tuple[str, ...]]:
     own = {name: tuple(key.name for key in entry.keys) for name, entry in mechanisms().items()}
     discrete = [name for name, entry in mechanisms().items() if "labels" in entry.takes]
     forms = {name: entry.keys for name, entry in forms_by_mechanism().items()}
-    return {"auto": _AUTO_KEYS} | {name: own[name] for name in discrete} | forms | own
+    return {"auto": _AUTO_KEYS, BUNDLE: ()} | {name: own[name] for name in discrete} | forms | own
 
 
 @dataclass(frozen=True, slots=True)

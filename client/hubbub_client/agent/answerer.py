@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from hubbub import wire
 from hubbub.channels import Symbol
@@ -11,9 +13,22 @@ from hubbub.survey import Survey
 from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.agent.encoded_value import EncodedValue, channel_input
 from hubbub_client.agent.values import Values
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.transcript import TranscriptEntry
-from hubbub_client.surveys.schedule import is_static, scheduled_answer_of
+from hubbub_client.surveys.schedule import (
+    attributes_of,
+    is_static,
+    joined_part_versions,
+    part_of,
+    part_query,
+    part_symbol,
+    scheduled_answer_of,
+)
 from hubbub_client.upload.outcomes import Answer
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms import SampledParts
+    from hubbub.survey import Bundle
 
 
 class Answerer:
@@ -63,9 +78,16 @@ class Answerer:
                 # wrongly. It stays forfeited, even if the clock is set back into the survey's last round.
                 return None
             ticket = filter_state.open[key][0]
-            encoded, pins = self._values.read(survey, round_number, now_s)
-            symbol = self._perturb(survey, encoded)
-            record = filter_state.proved(TranscriptEntry("record", ticket, *key, pin_version, symbol), survey)
+            if survey.form.samples_parts:
+                symbol, pins = self._answer_part(survey, cast("Bundle", survey.form), key[1], now_s)
+                record = self._part_record(
+                    TranscriptEntry("record", ticket, *key, pin_version, symbol), survey
+                )
+            else:
+                encoded, pins = self._values.read(survey, round_number, now_s)
+                symbol = self._perturb(survey, encoded)
+                entry = TranscriptEntry("record", ticket, *key, pin_version, symbol)
+                record = filter_state.proved(entry, survey)
         report_id = self._report_id(survey.digest, round_number)
         report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
         kept = self._values.after(survey, round_number, now_s)
@@ -85,6 +107,33 @@ class Answerer:
             filter_state.record(record, survey)
         self._values.answered(pins, kept)
         return Answer(survey.id, survey.digest, round_number, report_id)
+
+    def _answer_part(
+        self, survey: Survey, form: Bundle, slot: int, now_s: float
+    ) -> tuple[bytes, list[tuple[str, bytes]]]:
+        """Return one symbol about the part that the coin picks, and what it memoises: no other value is read.
+
+        The coin was tossed with the enrolment, and is not tossed again for another value.
+        """
+        channel = cast("SampledParts", survey.channel)
+        seed = self._state.enrolments[survey.digest].slot_seed
+        if seed is None:
+            raise LedgerCorruptError("a bundle in the ledger must have a seed")
+        part = part_of(survey, seed, slot)
+        members = channel.parts[part].members
+        encoded, pins = self._values.read_now([survey.attributes[member] for member in members], now_s)
+        own = [int(form.encodings[m][cast(int, value)]) for m, value in zip(members, encoded, strict=True)]
+        return channel.answer(part, channel.cell_in(part, own)), pins
+
+    def _part_record(self, entry: TranscriptEntry, survey: Survey) -> TranscriptEntry:
+        """Return the row of a bundle's answer: joined with what is known of its values, or by itself."""
+        symbol = cast(bytes, entry.symbol)
+        versions = [self._state.attributes[each.id].pin_version for each in attributes_of(survey, symbol)]
+        joined = joined_part_versions(versions)
+        query, own = part_query(survey, symbol, joined), part_symbol(survey, symbol)
+        if self._state.filter_state.filter.branch_of(entry.ticket, query, own) == "apart":
+            return entry
+        return replace(entry, kind="resolve", part_versions=joined)
 
     def _perturb(self, survey: Survey, encoded: Sequence[EncodedValue]) -> Symbol:
         """Return one symbol for a value per attribute, drawn from the operating system's generator."""

@@ -18,7 +18,10 @@ from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.stored import StoredAttribute, StoredEnrolment
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import (
+    MEMOISED,
     asks_for,
+    attributes_of,
+    draws,
     due,
     is_drawn,
     joined_pin_versions,
@@ -160,9 +163,22 @@ class DeviceState:
         )
 
     def pin_version(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
-        """Return the pin version of a survey's answers, with the versions in `anew` in place of today's."""
+        """Return the pin version of a survey's answers, with the versions in `anew` in place of today's.
+
+        A bundle's counts how often its part was answered anew: what is reserved covers every version.
+        """
+        if survey.form.samples_parts:
+            known = self.filter_state.pin_versions.get((survey.digest, MEMOISED), 0)
+            return known if anew is None else known + 1
         pinned = {stored.id: stored.pin_version for stored in self.attributes.values()} | dict(anew or {})
         return joined_pin_versions(survey, [pinned[attribute.id] for attribute in survey.attributes])
+
+    def answered_about(self, survey: Survey, attribute_id: str) -> bool:
+        """Return whether the one answer of a bundle was given, about a part with this attribute."""
+        symbol = self.filter_state.recorded.get((survey.digest, MEMOISED))
+        return isinstance(symbol, bytes) and any(
+            attribute.id == attribute_id for attribute in attributes_of(survey, symbol)
+        )
 
     def reserve(self, wanted: list[Wanted]) -> list[TranscriptEntry] | None:
         """Reserve all of the wanted answers, or return None; the caller writes the entries to the ledger.
@@ -219,6 +235,8 @@ def _survey(stored: StoredEnrolment) -> Survey:
         raise LedgerCorruptError("a survey in the ledger cannot be read") from None
     if survey.digest != stored.digest:
         raise LedgerCorruptError("a survey in the ledger does not have the digest it is stored under")
-    if (stored.slot_seed is None) != (survey.rotation == 1):
-        raise LedgerCorruptError("a survey in the ledger must have a seed if it rotates, and only then")
+    if (stored.slot_seed is not None) != draws(survey):
+        raise LedgerCorruptError(
+            "a survey in the ledger must have a seed if it rotates or has parts, and only then"
+        )
     return survey

@@ -21,6 +21,7 @@ from hubbub_client.surveys.schedule import (
     Refusal,
     asks_for,
     check_eligibility,
+    draws,
     is_static,
     last_closed_round,
     most_answers,
@@ -94,7 +95,7 @@ class Enrolments:
             if digest == survey.digest and (pinned == pin_version or not is_static(survey))
         }
         seed = None if known is None else known.slot_seed
-        if known is None and survey.rotation > 1:
+        if known is None and draws(survey):
             seed = os.urandom(SEED_BYTES)
         wanted = [slot for slot in scheduled_answers(survey, last_closed, seed) if slot not in served]
         # A schedule that is reserved already needs no decision; any other is decided on for every seed alike.

@@ -22,7 +22,14 @@ from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import SpentBudget
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.load import SurveyLoad, answer_work, survey_load
-from hubbub_client.surveys.schedule import MEMOISED, memoised_by, memoised_coordinate, scheduled_query
+from hubbub_client.surveys.schedule import (
+    MEMOISED,
+    memoised_by,
+    memoised_coordinate,
+    part_query,
+    part_symbol,
+    scheduled_query,
+)
 
 ScheduledAnswer: TypeAlias = tuple[bytes, int]
 """(survey digest, slot): see `schedule` for what a slot is."""
@@ -136,12 +143,23 @@ class FilterState:
             entry.pin_version,
         ):
             raise LedgerCorruptError("a transcript record must consume an open reservation")
-        self.filter.reapply(entry.ticket, entry.symbol)
+        if entry.kind == "resolve":
+            self._join(entry, survey)
+        else:
+            self.filter.reapply(entry.ticket, entry.symbol)
         self.restore(entry, survey)
         if entry.slot != MEMOISED:
             self.filter.close(_coordinate(entry, survey))
         del self.open[entry.digest, entry.slot]
         self.recorded[entry.digest, entry.slot] = entry.symbol
+
+    def _join(self, entry: TranscriptEntry, survey: Survey) -> None:
+        """Record a bundle's answer with what is known of the values that it read, as it was decided then."""
+        symbol, versions = entry.symbol, entry.part_versions
+        query = part_query(survey, symbol, versions) if isinstance(symbol, bytes) else None
+        if query is None or not isinstance(symbol, bytes):
+            raise LedgerCorruptError("a transcript row about a part must be of a bundle's memoised answer")
+        self.filter.resolve(entry.ticket, query, symbol, own=part_symbol(survey, symbol), branch="joined")
 
     def unanswered(self, survey: Survey) -> list[TranscriptEntry]:
         """Return the entries that cancel a survey's open reservations.
@@ -201,7 +219,7 @@ def replay(
             steps = list(group)
             survey = surveys[digest]
             if kind != "reserve":
-                take = state.record if kind == "record" else state.cancel
+                take = state.cancel if kind == "cancel" else state.record
                 for row in steps:
                     take(row, survey)
                 continue

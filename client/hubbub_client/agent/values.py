@@ -144,7 +144,11 @@ class Values:
         return Correction(attribute_id, "corrected")
 
     def _to_answer_anew(self, attribute_id: str, pin_version: int, now_s: float) -> list[Wanted]:
-        """Return an answer of every running survey that reads this attribute's memoised value."""
+        """Return an answer of every running survey that reads this attribute's memoised value.
+
+        Of a bundle only if its part was answered, and reads it: what waits covers every value, and a new draw
+        about others would cost for nothing.
+        """
         state = self._state
         return [
             (survey, MEMOISED, state.pin_version(survey, {attribute_id: pin_version}))
@@ -152,6 +156,7 @@ class Values:
             if asks_for(survey, attribute_id) and state.enrolments[digest].state == "active"
             # With an evolving attribute a round has a value of its own, whichever was pinned.
             if is_static(survey) and first_round(survey, now_s) is not None
+            if not survey.form.samples_parts or state.answered_about(survey, attribute_id)
         ]
 
     def read(
@@ -166,11 +171,17 @@ class Values:
             number: The round to answer.
             now_s: Clock time, epoch seconds.
         """
-        pins: list[tuple[str, bytes]] = []
-        found = [self._read(attribute, now_s, pins) for attribute in survey.attributes]
+        found, pins = self.read_now(survey.attributes, now_s)
         if survey.form.lag:
             found.insert(0, self._then(survey, number))
         return found, pins
+
+    def read_now(
+        self, attributes: Sequence[Attribute], now_s: float
+    ) -> tuple[list[EncodedValue], list[tuple[str, bytes]]]:
+        """Return the encoded value of now of each attribute, and what an answer with them memoises."""
+        pins: list[tuple[str, bytes]] = []
+        return [self._read(attribute, now_s, pins) for attribute in attributes], pins
 
     def _then(self, survey: Survey, number: int) -> EncodedValue:
         """Return the value that was kept for a round of a transition; missing if none was."""

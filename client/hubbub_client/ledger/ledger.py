@@ -31,7 +31,7 @@ from hubbub_client.ledger.transcript import GENESIS, Kind, TranscriptEntry, clos
 from hubbub_client.surveys.stored_list import StoredList
 from hubbub_client.upload.uploader import BackoffState, Pending
 
-_KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel")
+_KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel", "resolve")
 
 
 class Ledger(Database):
@@ -97,11 +97,12 @@ class Ledger(Database):
             closed = self.closed()
             chain = closing_checksum(cast(bytes, before), closed.loss, closed.committed)
         for row in self._read(
-            "SELECT kind, ticket, digest, slot, generation, symbol, loss, worst FROM transcript t "
+            "SELECT kind, ticket, digest, slot, generation, symbol, loss, worst, part_generations "
+            "FROM transcript t "
             "JOIN enrolment e ON e.seq = t.enrolment ORDER BY t.seq"
         ):
-            kind, bound = _KINDS[cast(int, row[0])], None if row[6] is None else row[6:]
-            found.append(TranscriptEntry(kind, *row[1:6], bound))  # type: ignore[arg-type, call-arg]  # STRICT
+            kind, bound = _KINDS[cast(int, row[0])], None if row[6] is None else row[6:8]
+            found.append(TranscriptEntry(kind, *row[1:6], bound, row[8]))  # type: ignore[arg-type, call-arg]  # STRICT
             chain = entry_checksum(chain, found[-1])
         if chain != self._chain:
             raise LedgerCorruptError(f"ledger {self.path} is damaged: its transcript is not what was written")
@@ -315,11 +316,13 @@ class Ledger(Database):
         for row in rows:
             chain = entry_checksum(chain, row)
             db.execute(
-                "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol, loss, worst) "
-                "SELECT ?, ?, seq, ?, ?, ?, ?, ? FROM enrolment WHERE digest = ?",
+                "INSERT INTO transcript "
+                "(kind, ticket, enrolment, slot, generation, symbol, loss, worst, part_generations) "
+                "SELECT ?, ?, seq, ?, ?, ?, ?, ?, ? FROM enrolment WHERE digest = ?",
                 (
                     *(_KINDS.index(row.kind), row.ticket, row.slot, row.pin_version, row.symbol),
                     *(row.bound or (None, None)),
+                    row.part_versions,
                     row.digest,
                 ),
             )

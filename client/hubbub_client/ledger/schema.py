@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
@@ -67,7 +67,7 @@ CREATE TABLE enrolment (
 ) STRICT;
 CREATE TABLE transcript (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2)),
+    kind INTEGER NOT NULL CHECK (kind IN (0, 1, 2, 3)),
     ticket INTEGER NOT NULL,
     enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
     slot INTEGER NOT NULL,
@@ -75,9 +75,11 @@ CREATE TABLE transcript (
     symbol ANY,
     loss INTEGER,
     worst INTEGER,
+    part_generations INTEGER,
     UNIQUE (ticket, kind),
     UNIQUE (enrolment, slot, generation, kind),
-    CHECK ((kind = 1) = (symbol IS NOT NULL)),
+    CHECK ((kind IN (1, 3)) = (symbol IS NOT NULL)),
+    CHECK ((kind = 3) = (part_generations IS NOT NULL)),
     CHECK ((loss IS NULL) = (worst IS NULL) AND (loss IS NULL OR loss BETWEEN 0 AND worst))
 ) STRICT;
 CREATE TABLE answer (

@@ -18,7 +18,7 @@ from hubbub.channels import Symbol
 GENESIS: Final = b"hubbub ledger v1"
 """The chain's value before the first row."""
 
-Kind: TypeAlias = Literal["reserve", "record", "cancel"]
+Kind: TypeAlias = Literal["reserve", "record", "cancel", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class TranscriptEntry:
     Attributes:
         kind: "reserve" sets budget aside at its worst case, "record" replaces that by what was realised,
             "cancel" gives it back: before it was answered, a signed list cancelled the survey for good.
+            "resolve" records an answer about a part of a bundle that was joined with what is known of the
+            values it read; one that was kept apart from them is recorded.
         ticket: The filter's number of the reservation.
         digest: Survey.
         slot: Which of its answers.
@@ -36,6 +38,7 @@ class TranscriptEntry:
             answer too.
         bound: What was proved of the numbers that a score reads, (loss, worst) in units, with this step and
             all others of its transaction; None for other surveys.
+        part_versions: Pin versions of the attributes of the part; None unless it is a "resolve".
     """
 
     kind: Kind
@@ -45,6 +48,7 @@ class TranscriptEntry:
     pin_version: int
     symbol: Symbol | None = None
     bound: tuple[int, int] | None = None
+    part_versions: int | None = None
 
 
 def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
@@ -54,6 +58,8 @@ def entry_checksum(previous: bytes, entry: TranscriptEntry) -> bytes:
     """
     step = [entry.kind, entry.ticket, entry.digest, entry.slot, entry.pin_version, entry.symbol]
     fields = [*step, *(entry.bound or ())]
+    if entry.part_versions is not None:
+        fields.append(entry.part_versions)
     return hashlib.sha256(previous + wire.pack(fields)).digest()[:16]
 
 

@@ -19,7 +19,14 @@ from hubbub.survey import Survey
 from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.ledger.stored import SpentBudget, StoredAnswer, StoredRefusal
 from hubbub_client.ledger.transcript import TranscriptEntry
-from hubbub_client.surveys.schedule import MEMOISED, Refusal, scheduled_answer_of, scheduled_query
+from hubbub_client.surveys.schedule import (
+    MEMOISED,
+    Refusal,
+    part_query,
+    part_symbol,
+    scheduled_answer_of,
+    scheduled_query,
+)
 from hubbub_client.surveys.window import read_rounds_s, window_loss
 from hubbub_client.upload.outcomes import SentReport
 
@@ -231,8 +238,14 @@ def _worst(
                 places.update(zip(map(_key, asked), tickets, strict=True))
         else:
             for row in steps:
-                if row.symbol is not None and _key(row) in shown and _key(row) in places:
-                    accountant.reapply(places[_key(row)], row.symbol)
+                if row.symbol is None or _key(row) not in shown or _key(row) not in places:
+                    continue
+                ticket, survey, symbol = places[_key(row)], surveys[row.digest], row.symbol
+                if row.kind == "resolve" and isinstance(symbol, bytes):
+                    query = part_query(survey, symbol, row.part_versions)
+                    accountant.resolve(ticket, query, symbol, own=part_symbol(survey, symbol))
+                else:
+                    accountant.reapply(ticket, symbol)
     accountant.tighten()
     return accountant.committed + beyond
 
@@ -261,10 +274,7 @@ def sent_reports(
         symbol = symbols.get(key)
         if symbol is None:
             raise LedgerCorruptError("an answer in the ledger has no row in its transcript")
-        loss = 0.0
-        if key not in counted:
-            likelihood = survey.channel.log_likelihood(symbol)
-            loss = float(likelihood.max() - likelihood.min())
+        loss = 0.0 if key in counted else survey.channel.loss(symbol)
         counted.add(key)
         if answer.outcome is None or answer.outcome == "withdrawn":
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hubbub.channels import Symbol
 from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
 from hubbub_client.owner_page.account import Asked, Refused
 from hubbub_client.surveys.schedule import Refusal, is_static
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms import SampledParts
 
 _NAMED: Final = 4
 """Values that a sentence lists before it counts the others."""
@@ -130,6 +133,17 @@ def example(loss: float) -> str:
 def symbol(survey: Survey, said: Symbol) -> str:
     """Return what one answer says, and what it makes likelier."""
     channel = survey.channel
+    if survey.form.samples_parts and isinstance(said, bytes):
+        parts = cast("SampledParts", channel)
+        number = parts.part_of(said)
+        oracle = parts.oracles[number]
+        names = ", ".join(survey.attributes[member].id for member in parts.parts[number].members)
+        high, low = oracle.odds
+        return (
+            f"about {names} alone, part {number + 1} of {len(parts.parts)} that a coin picked: a set of "
+            f"{oracle.size} of {oracle.inputs} cells, {factor(math.log(high / low))} times as likely from "
+            "one in it as from another"
+        )
     if isinstance(said, bytes):
         bits = np.unpackbits(np.frombuffer(said, np.uint8), count=channel.bins, bitorder="little")
         members = [str(cell) for cell in np.flatnonzero(bits)]

@@ -6,11 +6,14 @@ out anew. So both are bounded from a survey's public facts, before anything of i
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from hubbub.channels import MAX_BLOCKS
 from hubbub.survey import Survey
 from hubbub_client.surveys.schedule import is_static
+
+if TYPE_CHECKING:
+    from hubbub.survey import Bundle
 
 _STEP: Final = 8
 """Passes over every pair of blocks that a reservation and its answer make where values are shared."""
@@ -39,9 +42,10 @@ def survey_load(survey: Survey, slots: int) -> SurveyLoad:
         slots: Answers that cost budget, >= 1.
     """
     channel = survey.channel
-    domain = channel.inputs if survey.mapping is None else survey.mapping.size
+    inputs = survey.form.held_inputs(channel)
+    domain = inputs if survey.mapping is None else survey.mapping.size
     # Of what is kept apart the filter has two readings; its map is read all the same.
-    tables = domain if survey.form.apart else 8 * (channel.inputs + domain)
+    tables = domain if survey.form.apart else 8 * (inputs + domain)
     return SurveyLoad(
         channel.block_work + slots * answer_work(survey),
         8 * (tables + channel.most_blocks**2) + 2 * len(survey.canonical),
@@ -55,6 +59,13 @@ def answer_work(survey: Survey) -> int:
     """
     if survey.form.apart:
         return _STEP * _APART
+    if survey.form.samples_parts and is_static(survey):
+        return _STEP * max(map(_shared_work, cast("Bundle", survey.form).part_sizes(survey.channel)))
     if survey.mapping is None or not is_static(survey):
-        return _STEP * survey.channel.inputs
-    return _STEP * (survey.mapping.size + min(survey.mapping.size, MAX_BLOCKS) ** 2)
+        return _STEP * survey.form.held_inputs(survey.channel)
+    return _STEP * _shared_work(survey.mapping.size)
+
+
+def _shared_work(values: int) -> int:
+    """Return the cells and pairs of blocks of so many combinations of stored values."""
+    return values + min(values, MAX_BLOCKS) ** 2

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Final
 
 SEED_BYTES: Final = 32
+_TOSS_BYTES: Final = 4
 _WORD_BYTES: Final = 8
 _WORDS: Final = 2**64
 _PLACE_BYTES: Final = 4
@@ -39,6 +40,22 @@ def slot_in_cycle(seed: bytes, cycle: int, rotation: int) -> int:
         word = int.from_bytes(blake2b(data, key=seed, digest_size=_WORD_BYTES).digest(), "big")
         place += 1
     return word % rotation
+
+
+def coin_toss(seed: bytes, place: int) -> int:
+    """Return what a device's public coin shows, 0 to 2^32 - 1: which part of a bundle it answers.
+
+    It is BLAKE2b of 4 bytes, with the seed as its key, over b"part" and the place, 8 bytes, big-endian. The
+    seed is stored with the enrolment, before any value is read; so the coin is tossed once, whatever happens
+    to the answer.
+
+    Args:
+        seed: The secret of the device's enrolment, SEED_BYTES long.
+        place: The round that the answer is for, from 1; 0 for the one answer of a survey of static
+            attributes.
+    """
+    data = b"part" + place.to_bytes(8, "big")
+    return int.from_bytes(blake2b(data, key=seed, digest_size=_TOSS_BYTES).digest(), "big")
 
 
 def drawn_rounds(seed: bytes, first: int, rounds: int, rotation: int) -> tuple[int, ...]:

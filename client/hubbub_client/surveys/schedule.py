@@ -12,15 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 from hubbub.errors import HubbubError
 from hubbub.filter import Joint, Query
 from hubbub.survey import Attribute, Survey
 from hubbub_client.errors import LedgerError
-from hubbub_client.surveys.rotation import cycles_of, drawn_rounds, slot_in_cycle
+from hubbub_client.surveys.rotation import coin_toss, cycles_of, drawn_rounds, slot_in_cycle
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms import SampledParts
+    from hubbub.survey import Bundle
 
 _PIN_VERSION_BITS: Final = 62
+_PART_BITS: Final = _PIN_VERSION_BITS // 4
 
 MEMOISED: Final = -1
 """The one slot of a survey on a static attribute; rounds are numbered from 0."""
@@ -208,6 +213,11 @@ def asks_for(survey: Survey, attribute_id: str) -> bool:
     return attribute_id in survey.attribute_ids
 
 
+def draws(survey: Survey) -> bool:
+    """Return whether a device draws by a secret of its enrolment: its rounds, or the part that it answers."""
+    return survey.rotation > 1 or survey.form.samples_parts
+
+
 def is_static(survey: Survey) -> bool:
     """Return whether one answer serves the whole survey: every attribute of it is static."""
     return all(attribute.kind == "static" for attribute in survey.attributes)
@@ -262,7 +272,9 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
     values have to do with each other. A score reads a box of numbers, which is not joined with finite
     domains: the numbers of one list of attributes are one coordinate together, and the losses add. What is
     missing is no point of that box: it reads as the default of each score, so only scores of the same
-    defaults read the same point of it, and share the coordinate.
+    defaults read the same point of it, and share the coordinate. A bundle's answer waits on a coordinate of
+    its own, at the most that any of its parts can tell: which one it answers is not known yet. See
+    `part_query` for where the answer goes.
 
     Args:
         survey: The survey.
@@ -273,6 +285,8 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
     law = form.likelihood(survey.channel)
     if slot != MEMOISED:
         return Query(("round", named, survey.digest, slot), law)
+    if form.samples_parts:
+        return Query(("bundle", survey.digest), law)
     if form.apart or form.mapping is None:
         shared = form.shared_point
         if shared is None:
@@ -280,6 +294,62 @@ def scheduled_query(survey: Survey, slot: int, *, pin_version: int) -> Query:
         return Query(("numbers", named, pin_version, shared), law)
     coordinates = [memoised_coordinate(*pinned) for pinned in memoised_by(survey, slot, pin_version)]
     return Query(coordinates[0] if len(coordinates) == 1 else Joint(*coordinates), law, form.mapping)
+
+
+def part_query(survey: Survey, symbol: bytes, pin_versions: int | None) -> Query | None:
+    """Return the query that a bundle's answer turned out to be; None if it may share no coordinate.
+
+    That is so where a round has a value of its own, which is not the pinned one, also of a static attribute;
+    and where the values of the part have too many combinations.
+
+    Args:
+        survey: A bundle.
+        symbol: The answer.
+        pin_versions: Of the attributes of the part; see `joined_part_versions`. None: not told.
+    """
+    if not survey.form.samples_parts or pin_versions is None or not is_static(survey):
+        return None
+    form, channel = cast("Bundle", survey.form), cast("SampledParts", survey.channel)
+    number = channel.part_of(symbol)
+    members = channel.parts[number].members
+    mapping = form.part_mapping(members)
+    if mapping is None:
+        return None
+    versions = [pin_versions >> i * _PART_BITS & (1 << _PART_BITS) - 1 for i in range(len(members))]
+    keys = [
+        memoised_coordinate(form.attributes[member].id, version)
+        for member, version in zip(members, versions, strict=True)
+    ]
+    return Query(keys[0] if len(keys) == 1 else Joint(*keys), channel.oracles[number], mapping)
+
+
+def part_symbol(survey: Survey, symbol: bytes) -> bytes:
+    """Return a bundle's answer as the channel of its part takes it."""
+    return cast("SampledParts", survey.channel).set_of(symbol)
+
+
+def attributes_of(survey: Survey, symbol: bytes) -> list[Attribute]:
+    """Return the attributes that a bundle's answer is about."""
+    channel = cast("SampledParts", survey.channel)
+    return [survey.attributes[member] for member in channel.parts[channel.part_of(symbol)].members]
+
+
+def joined_part_versions(pin_versions: Sequence[int]) -> int | None:
+    """Return the pin versions of a part's attributes as one number; None where one is beyond its 15 bits."""
+    if max(pin_versions) >> _PART_BITS:
+        return None
+    return sum(pin_version << i * _PART_BITS for i, pin_version in enumerate(pin_versions))
+
+
+def part_of(survey: Survey, seed: bytes, slot: int) -> int:
+    """Return the part that a device's coin picks for an answer of a bundle.
+
+    Args:
+        survey: A bundle.
+        seed: The secret of the device's enrolment.
+        slot: Which answer.
+    """
+    return cast("SampledParts", survey.channel).part_at(coin_toss(seed, slot + 1))
 
 
 def memoised_coordinate(attribute_id: str, pin_version: int) -> Hashable:

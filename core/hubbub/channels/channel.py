@@ -102,6 +102,15 @@ class Channel(ABC):
             ParameterError: If the symbol is not one of the channel's.
         """
 
+    def loss(self, symbol: Any) -> float:  # noqa: ANN401 - of whichever type it sends
+        """Return what one symbol tells at most: its largest log-ratio over two inputs, nats.
+
+        Raises:
+            ParameterError: If the symbol is not one of the channel's.
+        """
+        likelihood = self.log_likelihood(symbol)
+        return float(likelihood.max() - likelihood.min())
+
     @abstractmethod
     def blocks(self) -> BlockDivergence:
         """Return the max-divergence of every pair of inputs in whole units, rounded up."""

@@ -221,10 +221,13 @@ def _supports_agree(survey: Survey, counts: PublicCounts) -> bool:
 
 def _estimates(checked: Checked, survey: Survey, document: Document, counts: PublicCounts) -> None:
     groupings = list(np.atleast_2d(survey.category_of))
-    asks_cells = survey.form.tells_values
-    found = families(survey.channel, groupings, counts) if asks_cells else (None, None)
+    asks_cells, parts = survey.form.tells_values, survey.form.samples_parts
+    found = families(survey.channel, groupings, counts) if asks_cells and not parts else (None, None)
     labels = survey.input_labels if asks_cells else ()
     drawn = _drawn(document, counts.n)
+    if parts:
+        said = [line["reports"] for line in document["parts"]]
+        checked.fact("parts: reports", said, counts.cells[: len(said)].tolist())
     for kind, names, family in zip(
         ("values", "categories"), (labels, survey.category_names), found, strict=True
     ):
@@ -236,6 +239,8 @@ def _estimates(checked: Checked, survey: Survey, document: Document, counts: Pub
     _value_categories(checked, survey, document)
     if found == (None, None):
         _normal_equations(checked, survey, document, counts)
+    if parts:
+        return
     _mean(checked, survey, document, found, counts)
     if asks_cells:
         _consistent(checked, survey, document)

@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,12 @@ from hubbub.filter.query import Likelihood, Model, Query
 from hubbub.filter.regression.component import MAX_EVALUATIONS, Bound, RegressionComponent
 from hubbub.filter.regression.regression import Regression
 from hubbub.filter.regression.relaxation import WorkBudget
+
+Branch: TypeAlias = Literal["joined", "apart"]
+"""The place of an answer about a part: with what is known of the values that it read, or by itself."""
+
+_MOVING: Final = -1
+"""The ticket of an answer on its way, which no other query has."""
 
 MAX_BUDGET: Final = 4096.0
 """Nats. Below it every quantity is an exact float64, and no sum of accepted divergences overflows int64."""
@@ -300,6 +306,103 @@ class BayesianFilter:
             take = component.record
         self._change(component, lambda: take(ticket, symbol))
         del self._pending[ticket]
+
+    def resolve(
+        self, ticket: int, query: Query | None, symbol: Symbol, *, own: Symbol, branch: Branch | None = None
+    ) -> Branch:
+        """Record an answer that turned out to be about some of what its ticket was reserved for.
+
+        A ticket that stands for every part of a bundle was reserved on a coordinate of its own, at the most
+        that any part can cost. The answer is about one part: here it moves to the stored values which that
+        part reads, unless there are too many combinations of those, or the sum would then be above what it
+        was. Where it stays, it counts at the most that it can have told. Neither ever raises `committed`, so
+        no answer is refused, and the part does not matter for what is accepted later before it is known.
+
+        Args:
+            ticket: From `reserve` or `reserve_all`; consumed by this call.
+            query: The stored values that the answer reads, and the channel that drew it from them. They must
+                be named as every other query names them, over their whole domains. None where no coordinate
+                may be shared: for a number, or what a round reads.
+            symbol: The answer, as the channel of the ticket's own query takes it.
+            own: The answer, as the channel of `query` takes it.
+            branch: What this call returned when it was first made, for a ledger; None to decide.
+
+        Returns:
+            Whether the answer is "joined" with what is known of those values, or kept "apart".
+
+        Raises:
+            BudgetError: As `record`.
+            ParameterError: As `record`, or a query is malformed, or was joined once and can no longer be.
+        """
+        held = self._components[self._waiting(ticket)]
+        moved = None if query is None or branch == "apart" else self._moved(query, own)
+        if branch == "joined" and moved is None:
+            raise ParameterError("an answer that was joined with others must be joined again")
+        if (
+            not isinstance(held, Component)
+            or moved is None
+            or not (branch == "joined" or self._lowers(ticket, held, moved))
+        ):
+            self._record(ticket, symbol, "decide")
+            return "apart"
+        before, joined = moved
+        self._loss += joined.loss - sum(part.loss for part in self._replaced(joined))
+        self._worst += joined.worst - before
+        self._cancel(ticket, "decide")
+        if not held.pending and held.recorded() is None:
+            for key in held.keys:
+                del self._components[key]
+        for key in joined.keys:
+            self._components[key] = joined
+        return "joined"
+
+    def branch_of(self, ticket: int, query: Query | None, own: Symbol) -> Branch:
+        """Return what `resolve` would decide, for a ledger to store with the answer; nothing changes.
+
+        Args:
+            ticket: See `resolve`.
+            query: See `resolve`.
+            own: See `resolve`.
+
+        Raises:
+            BudgetError: As `resolve`.
+            ParameterError: As `resolve`.
+        """
+        held = self._components[self._waiting(ticket)]
+        moved = None if query is None else self._moved(query, own)
+        lowers = isinstance(held, Component) and moved is not None and self._lowers(ticket, held, moved)
+        return "joined" if lowers else "apart"
+
+    @staticmethod
+    def _lowers(ticket: int, held: Component, moved: tuple[int, Component]) -> bool:
+        """Return whether nothing is committed beyond what was, once an answer has moved."""
+        before, joined = moved
+        return joined.worst + held.worst_without(ticket) <= before + held.worst
+
+    def _moved(self, query: Query, symbol: Symbol) -> tuple[int, Component] | None:
+        """Return what the components that a query joins commit, and the one with its answer in their place.
+
+        None where they cannot be joined. Nothing changes.
+        """
+        if not self._grouping.closed.isdisjoint(query.keys):
+            return None
+        groups, numeric = self._grouping.sorted([query])
+        if numeric or not set(query.keys) <= set(groups[0].sizes):
+            return None  # numbers, or a tuple of too many values to be joined
+        parts = self._grouping.parts(groups[0])
+        limit = self._limit
+        made = Component.joined(parts, limit=limit)
+        proposal = None if made is None else made.propose(groups[0].queries, limit=limit)
+        if made is None or proposal is None:
+            return None
+        made.reserve((_MOVING,), proposal)
+        made.record(_MOVING, symbol)
+        return sum(part.worst for part in parts), made
+
+    def _replaced(self, joined: Component) -> list[Component]:
+        """Return the different components that now hold the coordinates of another one."""
+        found = {id(part): part for key in joined.keys if (part := self._components.get(key)) is not None}
+        return [part for part in found.values() if isinstance(part, Component)]
 
     def bound(self, coordinate: Hashable) -> Bound | None:
         """Return what is proved of the numbers that a coordinate names; None where it names none."""

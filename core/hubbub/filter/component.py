@@ -218,6 +218,14 @@ class Component:
         else:
             self.upper, self.lower = upper, lower
 
+    def worst_without(self, ticket: int) -> int:
+        """Return what would be committed without a pending query; nothing changes."""
+        if len(self.pending) == 1 or self.reserved is None:
+            return self.loss
+        query = self.pending[ticket]
+        part = _part(query, self.broadcast(query.keys, query.model))
+        return self.worst_with(self.reserved.without(part))
+
     def cancel(self, ticket: int) -> None:
         """Take out the part of a pending query that will never be answered; `worst` falls or stays."""
         query = self.pending.pop(ticket)

@@ -162,7 +162,7 @@ class Grouping:
         Returns:
             The component to be, or None if its worst case cannot be represented within the limit.
         """
-        parts = self._parts(group)
+        parts = self.parts(group)
         group.before = sum([part.worst for part in parts])
         return parts[0] if len(parts) == 1 else Component.joined(parts, limit=limit)
 
@@ -222,7 +222,7 @@ class Grouping:
             raise ParameterError(f"the domain of a coordinate must keep its {known} values, got {size}")
         return group
 
-    def _parts(self, group: Group) -> list[Component]:
+    def parts(self, group: Group) -> list[Component]:
         """Return the components that a group joins; a coordinate that is new is one of its own."""
         if len(group.sizes) == 1:
             ((key, size),) = group.sizes.items()

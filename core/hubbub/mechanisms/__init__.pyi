@@ -1,3 +1,16 @@
+from hubbub.mechanisms.bundle.channel import (
+    MAX_BUNDLED as MAX_BUNDLED,
+    MAX_ORDER as MAX_ORDER,
+    MAX_PARTS as MAX_PARTS,
+    SampledPart as SampledPart,
+    SampledParts as SampledParts,
+)
+from hubbub.mechanisms.bundle.estimator import (
+    BundleEstimate as BundleEstimate,
+    BundleEstimator as BundleEstimator,
+)
+from hubbub.mechanisms.bundle.pooling import Pooling as Pooling, told_by as told_by
+from hubbub.mechanisms.bundle.toss import PART_ALARM as PART_ALARM, part_chances as part_chances
 from hubbub.mechanisms.category_grr import CategoryGRR as CategoryGRR
 from hubbub.mechanisms.category_weights import category_weights as category_weights
 from hubbub.mechanisms.grr import GRR as GRR, grr as grr, symmetric_weights as symmetric_weights

@@ -27,6 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
     "weighted": "hubbub.channels.designed",
     "tree": "hubbub.mechanisms.tree.channel",
     "tree_node": "hubbub.mechanisms.tree.channel",
+    "parts": "hubbub.mechanisms.bundle.channel",
 }
 """Kind on the wire -> the module that defines it, or imports the one that does."""
 

@@ -1,3 +1,4 @@
+from hubbub.survey.bundle.form import Bundle as Bundle
 from hubbub.survey.canonical import (
     MAX_FILE_BYTES as MAX_FILE_BYTES,
     Parts as Parts,
@@ -80,6 +81,7 @@ from hubbub.survey.survey import Survey as Survey
 from hubbub.survey.table import (
     CrossTable as CrossTable,
     MAX_ATTRIBUTES as MAX_ATTRIBUTES,
+    ReadAttributes as ReadAttributes,
     check_size as check_size,
 )
 from hubbub.survey.transition import (

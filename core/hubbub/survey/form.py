@@ -45,6 +45,9 @@ class Form(Protocol):
     of_sets: ClassVar[bool]
     """True if a device's value is a set of items, and an input no number below K."""
 
+    samples_parts: ClassVar[bool]
+    """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""
+
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The attributes that it asks for."""
@@ -134,6 +137,9 @@ class Form(Protocol):
     def likelihood(self, channel: Channel) -> Law:
         """Return the law of the answers as the privacy filter reads it."""
 
+    def held_inputs(self, channel: Channel) -> int:
+        """Return how many inputs a device keeps something of each for."""
+
     def input_of(self, values: Sequence[object], source: Source) -> int:
         """Return the channel's input for one value per attribute; see `Survey.input_of`."""
 
@@ -175,6 +181,9 @@ class BaseForm:
 
     of_sets: ClassVar[bool] = False
     """True if a device's value is a set of items, and an input no number below K."""
+
+    samples_parts: ClassVar[bool] = False
+    """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""
 
     lag: int = 0
     """0: an answer reads the values of now."""
@@ -237,6 +246,10 @@ class BaseForm:
     def likelihood(self, channel: Channel) -> Law:
         """Return the law of the answers as the privacy filter reads it: the channel's own."""
         return channel
+
+    def held_inputs(self, channel: Channel) -> int:
+        """Return how many inputs a device keeps something of each for: all."""
+        return channel.inputs
 
     def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
         """Raise NotImplementedError: callers look for `mapping` first, and a form that has it needs no more.

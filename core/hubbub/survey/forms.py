@@ -41,6 +41,7 @@ FORMS: Final = (
     FormRegistration("tree", "hubbub.survey.label_tree"),
     FormRegistration("transition", "hubbub.survey.transition"),
     FormRegistration("set", "hubbub.survey.sets.item_set"),
+    FormRegistration("bundle", "hubbub.survey.bundle"),
 )
 """Every form of canonical bytes but that of one attribute, oldest first: messages and lists have them so."""
 

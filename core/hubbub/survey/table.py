@@ -38,8 +38,8 @@ _BETWEEN: Final = " / "
 
 
 @dataclass(frozen=True, eq=False)
-class CrossTable(BaseForm):
-    """Several attributes, and how each is read.
+class ReadAttributes(BaseForm):
+    """Several attributes, and how each is read: what tables and bundles of tables have in common.
 
     Attributes:
         attributes: Two or more, with discrete domains.
@@ -62,6 +62,52 @@ class CrossTable(BaseForm):
         """The number of encoded values of each attribute, missing included."""
         return tuple(int(encoding[-1]) + 1 for encoding in self.encodings)
 
+    def check_readings(self, rules: Rules, where: str) -> None:
+        """Refuse readings or names that are not such.
+
+        Raises:
+            SurveyError: If they are not.
+        """
+        for i, (attribute, encoding, names) in enumerate(
+            zip(self.attributes, self.encodings, self.names, strict=True)
+        ):
+            check_reading(rules, f"attribute[{i}]", attribute, encoding, names, where=where)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The names of every attribute's encoded values, missing last."""
+        return tuple(
+            (
+                *(names or (attribute.label_of(index) for index in range(attribute.size))),
+                MISSING,
+            )
+            for attribute, names in zip(self.attributes, self.names, strict=True)
+        )
+
+    @cached_property
+    def category_names(self) -> tuple[str, ...]:
+        """Every attribute's readings: the margins of the table."""
+        return tuple(
+            f"{attribute.id}: {label}"
+            for attribute, labels in zip(self.attributes, self.labels, strict=True)
+            for label in labels
+        )
+
+    def readings_spec(self) -> list[object]:
+        """Return the readings as plain values; `readings_from_spec` reads them."""
+        return [
+            [
+                None if np.array_equal(encoding, np.arange(len(encoding))) else encoding.tolist(),
+                None if names is None else list(names),
+            ]
+            for encoding, names in zip(self.encodings, self.names, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTable(ReadAttributes):
+    """Several attributes, and how each is read, all of them at once."""
+
     @property
     def inputs(self) -> int:
         """K, the number of combinations."""
@@ -78,10 +124,7 @@ class CrossTable(BaseForm):
             SurveyError: If attributes, readings or names are not such, or not those of the channel.
         """
         check_attributes(rules, self.attributes, 2, MAX_ATTRIBUTES)
-        for i, (attribute, encoding, names) in enumerate(
-            zip(self.attributes, self.encodings, self.names, strict=True)
-        ):
-            check_reading(rules, f"attribute[{i}]", attribute, encoding, names)
+        self.check_readings(rules, "a table")
         check_size(rules, self.attributes, self.shape)
         if channel.inputs != self.inputs:
             rules.refuse(
@@ -101,28 +144,9 @@ class CrossTable(BaseForm):
         return found
 
     @cached_property
-    def _labels(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(
-            (
-                *(names or (attribute.label_of(index) for index in range(attribute.size))),
-                MISSING,
-            )
-            for attribute, names in zip(self.attributes, self.names, strict=True)
-        )
-
-    @cached_property
     def input_labels(self) -> tuple[str, ...]:
         """Names of the K inputs."""
-        return tuple(_BETWEEN.join(labels) for labels in product(*self._labels))
-
-    @cached_property
-    def category_names(self) -> tuple[str, ...]:
-        """Every attribute's readings: the margins of the table."""
-        return tuple(
-            f"{attribute.id}: {label}"
-            for attribute, labels in zip(self.attributes, self._labels, strict=True)
-            for label in labels
-        )
+        return tuple(_BETWEEN.join(labels) for labels in product(*self.labels))
 
     @cached_property
     def category_of(self) -> NDArray[np.intp]:
@@ -148,16 +172,7 @@ class CrossTable(BaseForm):
 
     def to_spec(self) -> list[object]:
         """Return the form as plain values that msgpack carries; `table_from_spec` reads them."""
-        return [
-            FORM,
-            [
-                [
-                    None if np.array_equal(encoding, np.arange(len(encoding))) else encoding.tolist(),
-                    None if names is None else list(names),
-                ]
-                for encoding, names in zip(self.encodings, self.names, strict=True)
-            ],
-        ]
+        return [FORM, self.readings_spec()]
 
 
 def check_reading(
@@ -166,6 +181,8 @@ def check_reading(
     attribute: Attribute,
     encoding: NDArray[np.intp],
     names: tuple[str, ...] | None,
+    *,
+    where: str = "a table",
 ) -> None:
     """Refuse what cannot be how an attribute is read, by value or by category.
 
@@ -175,12 +192,13 @@ def check_reading(
         attribute: The attribute.
         encoding: The encoded value of every index of its domain and, last, of missing.
         names: Names of the encoded values without missing, or None where every value is encoded as itself.
+        where: What it is asked in.
 
     Raises:
         SurveyError: If it is.
     """
     if isinstance(attribute.domain, NumberDomain):
-        rules.refuse(f"{key}.type", "must be integer or label in a table", "number")
+        rules.refuse(f"{key}.type", f"must be integer or label in {where}", "number")
     size, missing = attribute.size, int(encoding[-1])
     if encoding.shape != (size + 1,) or encoding.min() < 0 or encoding.max() != missing:
         rules.refuse(key, f"must have {size + 1} encoded values, the last one missing", len(encoding))
@@ -222,13 +240,24 @@ def table_from_spec(attributes: tuple[Attribute, ...], fields: list[object], eps
     """
     del epsilon
     packing.array(fields, "table", 2)
+    return CrossTable(attributes, *readings_from_spec(attributes, fields[1]))
+
+
+def readings_from_spec(
+    attributes: tuple[Attribute, ...], value: object
+) -> tuple[tuple[NDArray[np.intp], ...], tuple[tuple[str, ...] | None, ...]]:
+    """Return the encodings and names that `ReadAttributes.readings_spec` described.
+
+    Raises:
+        WireError: If they have another shape or other types.
+    """
     encodings, names = [], []
-    for attribute, item in zip_all(attributes, packing.array(fields[1], "table")):
+    for attribute, item in zip_all(attributes, packing.array(value, "table")):
         encoding, own = packing.array(item, "table reading", 2)
         found, named = reading_from_spec(attribute, encoding, own)
         encodings.append(found)
         names.append(named)
-    return CrossTable(attributes, tuple(encodings), tuple(names))
+    return tuple(encodings), tuple(names)
 
 
 def reading_from_spec(

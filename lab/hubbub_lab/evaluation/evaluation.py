@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 import hubbub
+from hubbub.survey import Bundle
 
 _NAMES: Final = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
 
@@ -91,6 +92,15 @@ def truth_of(
         return Truth(np.empty(0), np.empty(0), mean)
     inputs = len(survey.input_labels)
     shares = np.zeros(inputs, dtype=np.float64)
+    if survey.form.samples_parts:
+        form = cast(Bundle, survey.form)
+        margins = np.zeros(len(survey.category_names), dtype=np.float64)
+        for each, devices in zip(held, many.tolist(), strict=True):
+            cells, own = form.cells_of(each)
+            shares[cells] += devices
+            margins[own] += devices
+        whole = max(float(many.sum()), 1.0)
+        return Truth(shares / whole, margins / whole, None)
     if survey.points is None or survey.mapping is not None:
         for each, devices in zip(held, many, strict=True):
             shares[survey.input_of(*each)] += devices

@@ -245,5 +245,7 @@ def test_a_seed_is_in_the_ledger_and_cannot_be_exchanged(open_agent, tmp_path) -
     db.execute("UPDATE enrolment SET slot_seed = NULL WHERE seq = 1")
     db.commit()
     db.close()
-    with pytest.raises(LedgerCorruptError, match="must have a seed if it rotates, and only then"):
+    with pytest.raises(
+        LedgerCorruptError, match="must have a seed if it rotates or has parts, and only then"
+    ):
         open_agent(None)

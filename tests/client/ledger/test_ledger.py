@@ -181,14 +181,14 @@ def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path
     for budget in (1.0, None):
         with pytest.raises(LedgerError) as refused:
             Ledger(path, budget=budget)
-        assert str(refused.value) == f"ledger {path} must have schema 5, got {version}"
+        assert str(refused.value) == f"ledger {path} must have schema 6, got {version}"
         assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 6")
-    with pytest.raises(LedgerTooNewError, match="got 6"):
+    tamper(path, "PRAGMA user_version = 7")
+    with pytest.raises(LedgerTooNewError, match="got 7"):
         Ledger(path, budget=1.0)
 
 

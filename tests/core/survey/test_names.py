@@ -110,8 +110,8 @@ def test_no_two_cells_of_a_table_have_one_name() -> None:
         f'[[attribute]]\nid = "{name}"\nkind = "evolving"\ntype = "label"\nlabels = {json.dumps(given)}\n\n'
         for name, given in (("one", ["a", "aJb"]), ("two", ["bJc", "c"]))
     )
-    joint = between.removeprefix(Survey.parse(text).form._labels[0][0]).removesuffix(
-        Survey.parse(text).form._labels[1][0]
+    joint = between.removeprefix(Survey.parse(text).form.labels[0][0]).removesuffix(
+        Survey.parse(text).form.labels[1][0]
     )
     assert Survey.parse(text[:head] + tables + text[tail:])
     with pytest.raises(SurveyError, match="must give every input a name of its own"):

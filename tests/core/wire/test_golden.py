@@ -36,8 +36,10 @@ from hubbub.wire.report import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-# In test_survey_list.py and tests/compat.
+# In test_survey_list.py, tests/core/survey/test_bundle.py and tests/compat.
 ELSEWHERE = (
+    "bundle.bin",
+    "bundle.toml",
     "survey-list.bin",
     "formats",
     "form-releases.txt",
@@ -165,7 +167,7 @@ def test_stored_survey_is_read_and_written_the_same(name):
 
 
 def test_every_kind_of_channel_has_a_stored_survey():
-    files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin"]
+    files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin", "bundle.bin"]
     surveys = [Survey.from_canonical((GOLDEN / name).read_bytes()) for name in files]
     assert {survey.channel.kind for survey in surveys} == set(KINDS)
 

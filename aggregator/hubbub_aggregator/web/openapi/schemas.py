@@ -146,8 +146,14 @@ def schemas() -> Schema:
         ),
         "Alert": _object(
             {
-                "kind": {"type": "string", "enum": ["impossible", "jump", "joint", "margin", "issuer"]},
-                "family": {"type": "string", "enum": ["values", "categories", "total", "mean", "issuers"]},
+                "kind": {
+                    "type": "string",
+                    "enum": ["impossible", "jump", "joint", "margin", "issuer", "part"],
+                },
+                "family": {
+                    "type": "string",
+                    "enum": ["values", "categories", "total", "mean", "issuers", "parts"],
+                },
                 "label": {"type": ["string", "null"]},
                 **_all(_NUMBER, "statistic threshold rate"),
             },
@@ -158,7 +164,7 @@ def schemas() -> Schema:
                 **{"round": _ROUND, "devices": _COUNT, "since": _or_null(_ROUND), "judged": _TRUTH},
                 "margin": _NUMBER_OR_NULL,
                 "alerts": _list(_ref("Alert")),
-                "omitted": _object(_all(_COUNT, "impossible jump"), {"issuer": _COUNT}),
+                "omitted": _object(_all(_COUNT, "impossible jump"), _all(_COUNT, "issuer part")),
             }
         ),
         "Alerts": _object(
@@ -216,7 +222,11 @@ def schemas() -> Schema:
                 "effective_sample_size": _object(_all(_NUMBER_OR_NULL, "values categories cumulative")),
                 "after_shuffling": _or_null(_object({**shuffled, "assumption": _TEXT})),
                 "recounts": beside,
+                "parts": _list(_ref("Part")),
             },
+        ),
+        "Part": _object(
+            {"attributes": _list(_TEXT), "reports": _COUNT, "expected": _NUMBER, "p_value": _NUMBER}
         ),
         "Recounts": _object(
             {

@@ -27,7 +27,7 @@ export class Alerts {
     lines.forEach((text, i) => setText(this.list.children[i] ?? this.list.appendChild(el("li")), text));
     show(this.list, lines.length > 0);
     const fresh = survey.attributes.some(({ kind }) => kind !== "static");
-    setText(this.foot, foot(survey.alerts.rate, found, fresh));
+    setText(this.foot, foot(survey.alerts.rate, found, fresh, Boolean(round.parts)));
   }
 }
 
@@ -40,6 +40,9 @@ function words({ kind, family, label, statistic, threshold, window, against }, {
   }
   if (kind === "issuer") {
     return `The reports that “${label || "others"}” vouched for are distributed otherwise than all others' (chance: at most ${statistic.toExponential(1)}). Its devices are other people, or reports were forged.`;
+  }
+  if (kind === "part") {
+    return `There are more reports about “${label}” than the devices' public coins give (chance: at most ${statistic.toExponential(1)}). Reports were forged.`;
   }
   const compared =
     window > 1 || against > 1 ? `in the last ${rounds(window)} beside the ${rounds(against)} before` : `since round ${since}`;
@@ -59,7 +62,8 @@ function words({ kind, family, label, statistic, threshold, window, against }, {
 
 const rounds = (n) => (n === 1 ? "round" : `${n} rounds`);
 
-function foot(rate, { judged, since }, fresh) {
+function foot(rate, { judged, since }, fresh, parts) {
+  if (!judged && parts) return "Only how often each part was drawn is judged.";
   if (!judged) return "Surveys of so many values that are asked by levels are not judged.";
   const beside = since === null ? "there is no earlier round to compare it with" : `compared with round ${since}${fresh ? " and those before it" : ""}`;
   return `No more than about one honest round in ${count(Math.floor(1 / rate))} raises an alert; ${beside}.`;

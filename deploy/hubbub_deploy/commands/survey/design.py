@@ -409,8 +409,10 @@ def _run(settings: DesignSettings, study: Comparison) -> int:
         for name in _OF_ONE:
             if (value := getattr(settings, name)) is not None:
                 option, said = name.replace("_", "-"), getattr(value, "reports", value)
-                raise DeployError(f"--{option} must be absent for a table, a tree or a score, got {said}")
-        show(survey, floors.asked(survey, text)[1], settings.output, study)
+                rule = "must be absent for a table, a tree, a bundle or a score"
+                raise DeployError(f"--{option} {rule}, got {said}")
+        wanted = tomllib.loads(text).get("bundle", {}).get("error")
+        show(survey, floors.asked(survey, text)[1], settings.output, study, error=wanted)
         return 0
     design = replace(
         SurveyDesign.of(

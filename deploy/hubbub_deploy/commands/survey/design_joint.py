@@ -11,7 +11,8 @@ import numpy as np
 from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Intervals
-from hubbub.mechanisms import SetSelection
+from hubbub.mechanisms import SampledParts, SetSelection
+from hubbub.survey import Bundle
 from hubbub_authoring.design import Comparison, Workload, accuracy, report_bytes, survey_distances
 from hubbub_authoring.files import TABLE_MECHANISMS
 from hubbub_deploy.commands.survey import floors
@@ -34,6 +35,8 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         study: How mechanisms are compared.
     """
     inputs, devices = survey.channel.inputs, survey.planned_per_round
+    if survey.form.samples_parts:
+        return _of_bundle(survey, cast(Bundle, survey.form))
     estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
     half = estimate.intervals(0.95)
     known = survey_distances(survey, participation=participation)
@@ -161,9 +164,68 @@ def _of_tree(survey: Survey, estimate: Estimate, half: Intervals) -> dict[str, A
     }
 
 
-def show(survey: Survey, participation: float, output: Literal["table", "json"], study: Comparison) -> None:
-    """Print the design; see `facts`."""
+def _of_bundle(survey: Survey, form: Bundle) -> dict[str, Any]:
+    devices, channel = survey.planned_per_round, cast(SampledParts, survey.channel)
+    known = survey_distances(survey)
+    foreseen = form.estimator(channel).uniform_estimate(devices)
+    cell, margin = (
+        math.sqrt(float(np.mean(errors**2))) for errors in (foreseen.value_errors, foreseen.category_errors)
+    )
+    reach = foreseen.reach()
+    parts = [
+        {
+            "attributes": [form.attributes[j].id for j in part.members],
+            "share": part.share / 2**32,
+            "cells": oracle.inputs,
+            "set": part.size,
+        }
+        for part, oracle in zip(channel.parts, channel.oracles, strict=True)
+    ]
+    return {
+        **floors.facts(known),
+        "least": floors.sentence(known, survey.epsilon),
+        "survey": survey.id,
+        "devices": devices,
+        "declared_epsilon": survey.epsilon,
+        "epsilon": channel.epsilon,
+        "mechanism": channel.kind,
+        "inputs": channel.inputs,
+        "outputs": None,
+        "bytes_per_report": report_bytes(channel),
+        "standard_error": {"value": cell, "category": margin, "mean": None},
+        "leverage": float(np.max(np.abs(np.concatenate([reach.values_low, reach.values_high])))),
+        "parts": parts,
+        "alternatives": [],
+        "sentence": f"With {devices:,} devices, each answering one of {len(parts)} parts, a cell of a table "
+        f"is known to ±{100 * INTERVAL_95 * cell:.2g} points, a share of one attribute's to "
+        f"±{100 * INTERVAL_95 * margin:.2g} points (95 % intervals).",
+    }
+
+
+def devices_for(survey: Survey, error: float) -> int:
+    """Return the least devices of which a cell of a bundle's tables has a wanted error, on average squared.
+
+    Args:
+        survey: A bundle.
+        error: The standard error that is wanted.
+    """
+    total = survey_distances(survey)[0].total or 0.0
+    return math.ceil(total / (len(survey.input_labels) * error**2))
+
+
+def show(
+    survey: Survey,
+    participation: float,
+    output: Literal["table", "json"],
+    study: Comparison,
+    *,
+    error: float | None = None,
+) -> None:
+    """Print the design, of a bundle with the least devices for an error if one is wanted; see `facts`."""
     found = facts(survey, participation, study)
+    if error is not None:
+        found["devices_for_error"] = devices = devices_for(survey, error)
+        found["sentence"] += f" For a standard error of {error:g} it takes {devices:,} devices."
     if output == "json":
         print(json.dumps(found, ensure_ascii=False, allow_nan=False))
         return

@@ -35,7 +35,7 @@ def identifier(survey: Survey) -> dict[str, float]:
     if any(attribute.kind != "static" for attribute in survey.attributes):
         return {}
     bins = survey.channel.bins
-    bits = float(bins) if survey.channel.width else math.log2(bins)
+    bits = float(min(bins, 8 * survey.channel.width)) if survey.channel.width else math.log2(bins)
     return {"memoised_bits": round(bits, 1), "bits_of_devices": round(math.log2(survey.planned_devices), 1)}
 
 

@@ -1,0 +1,124 @@
+"""Pooled tables: every part that holds a component of a table tells it, weighted by what it tells.
+
+A table of attributes U is the sum of its components A, one for every subset of U (the ANOVA decomposition):
+with r_j readings per attribute, the component A of a table f over T, which holds A, is
+
+    (P_A f)[u] = prod_{j in A} (1[u_j = x_j] - 1/r_j) applied to f's margin over A.
+
+A part T is answered by subset selection, whose errors are alike in every component. So the least squares of
+the planned uniform crowd weights component A of part T by
+
+    om_{A,T} = n_T v_T / sum over T' that hold A of n_T' v_T',
+
+where n_T are the reports about T, which depend on the public coin alone, and v_T is what one of them tells
+(`told_by`). The constant component is known, 1 / prod r_j, and never taken from data. All tables then
+agree in every margin that they share, and sum to one; they are unbiased for every crowd.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.mechanisms.bundle.channel import SampledParts
+from hubbub.mechanisms.subset import SubsetSelection
+
+Floats = NDArray[np.float64]
+Members = tuple[int, ...]
+
+
+def components_of(table: Members) -> Iterator[Members]:
+    """Return every component of a table but the constant one: its non-empty sets of attributes."""
+    for order in range(1, len(table) + 1):
+        yield from combinations(table, order)
+
+
+def told_by(oracle: SubsetSelection) -> float:
+    """Return what a report tells of any component, v = (p - q)^2 (R - 1) / (d (R - d)).
+
+    p and q are the chances that a set of d of the R cells holds the true one, and any other.
+    """
+    support, cells, size = oracle.levels[0].support, oracle.inputs, oracle.size
+    return float((support.p - support.q) ** 2) * (cells - 1) / (size * (cells - size))
+
+
+class Pooling:
+    """The weights that pool the parts of a channel, for so many reports about each.
+
+    Args:
+        channel: The channel.
+        reports: Reports about each part, shape (parts,), >= 0.
+    """
+
+    def __init__(self, channel: SampledParts, reports: Sequence[float] | NDArray[np.number]) -> None:
+        self.channel = channel
+        self.reports = np.asarray(reports, dtype=np.float64)
+        self._weight = self.reports * self.told
+
+    @cached_property
+    def told(self) -> Floats:
+        """The information of one report about each part, shape (parts,); see `told_by`."""
+        return np.array([told_by(oracle) for oracle in self.channel.oracles])
+
+    @cached_property
+    def _holders(self) -> dict[Members, list[int]]:
+        """The parts that hold each component."""
+        found: dict[Members, list[int]] = {}
+        for number, part in enumerate(self.channel.parts):
+            for component in components_of(part.members):
+                found.setdefault(component, []).append(number)
+        return found
+
+    def weights(self, component: Members) -> dict[int, float]:
+        """Return the weight of each part in a component, summing to one; {} where no report told it."""
+        holders = [part for part in self._holders.get(component, []) if self._weight[part] > 0.0]
+        total = float(self._weight[holders].sum())
+        return {part: float(self._weight[part]) / total for part in holders}
+
+    def is_told(self, table: Members) -> bool:
+        """Return whether every component of a table was told by some report."""
+        return all(self.weights(component) for component in components_of(table))
+
+    def scores(self, table: Members) -> dict[int, Floats]:
+        """Return how a table's cells are made of the parts' own estimates.
+
+        Args:
+            table: Its attributes, rising.
+
+        Returns:
+            By part that tells something of it, a matrix of shape (cells of the table, cells of the part): the
+            pooled table is 1 / cells plus the sum over parts of matrix @ the part's own shares.
+        """
+        readings = self.channel.readings
+        found: dict[int, Floats] = {}
+        for component in components_of(table):
+            for part, weight in self.weights(component).items():
+                members = self.channel.parts[part].members
+                # Attributes of both in the order of the table, then those of the part alone.
+                matrix = np.array(weight)
+                for j in table:
+                    r = readings[j]
+                    inside = j in members
+                    if j in component:
+                        factor = np.eye(r) - 1.0 / r
+                    else:
+                        factor = np.full((r, r if inside else 1), 1.0 / r)
+                    matrix = np.multiply.outer(matrix, factor)
+                others = [j for j in members if j not in table]
+                for j in others:
+                    matrix = np.multiply.outer(matrix, np.ones(readings[j]))
+                rows = [2 * i for i in range(len(table))]
+                at = {j: 2 * i + 1 for i, j in enumerate(table)}
+                at |= {j: 2 * len(table) + i for i, j in enumerate(others)}
+                dropped = [at[j] for j in table if j not in members]
+                columns = [at[j] for j in members]
+                cells = math.prod(readings[j] for j in table)
+                shaped = matrix.transpose(*rows, *columns, *dropped).reshape(cells, -1)
+                known = found.get(part)
+                found[part] = shaped if known is None else known + shaped
+        return found

@@ -1,0 +1,1 @@
+from hubbub.survey.bundle.form import Bundle as Bundle, ENTRY as ENTRY

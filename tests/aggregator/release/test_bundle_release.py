@@ -1,0 +1,120 @@
+"""A bundle from reports in a log to its release: tables, margins, the count of every part, forged ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from bundles import bundle
+from counting_logs import MINUTE, announcement, report_id
+
+from hubbub.checking import check_release
+from hubbub.estimation import AlertRules
+from hubbub.survey.survey import Survey
+from hubbub.testing import seeded
+from hubbub.wire.counts import encode_counts
+from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
+from hubbub_aggregator.counting.counting import apply_many
+from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.release.judgement import ReleaseJudge, shares_of
+from hubbub_aggregator.release.round_release import Release, canonical_bytes, release
+from hubbub_aggregator.release.views import round_views
+from hubbub_aggregator.web.table_statistics import table_facts
+from hubbub_lab.evaluation.evaluation import rows_of, truth_of
+
+SIZES = {"age": 4, "sex": 2, "job": 3}
+SURVEY = bundle(SIZES, epsilon=2.0)
+N = 4_000
+
+
+def people(count: int) -> list[tuple[int, ...]]:
+    random = np.random.default_rng(3)
+    age = random.integers(0, 4, count)
+    sex = (random.random(count) < 0.2 + 0.15 * age).astype(int)
+    return list(zip(age.tolist(), sex.tolist(), random.integers(0, 3, count).tolist(), strict=True))
+
+
+def released(survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0) -> dict[str, object]:
+    return json.loads(canonical_bytes(sealed(survey, values, forged=forged).document()))
+
+
+def sealed(survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0) -> Release:
+    inputs = np.array([survey.input_of(*each) for each in values])
+    symbols = survey.channel.perturb(inputs, source=seeded(4))
+    symbols[:forged, 0] = 0
+    symbols[:forged] = symbols[np.flatnonzero(symbols[:, 0] == 0)[0]]
+    states = {}
+    for partition in range(2):
+        own = symbols[partition::2]
+        ids = b"".join(report_id(2 * i + partition) for i in range(len(own)))
+        reports = Segment(survey.digest, 0, ids, own, len(own), {}, None)
+        records = [
+            announcement(survey),
+            encode_record(ReportsRecord(MINUTE, (reports,), 0)),
+            encode_record(SealRecord(survey.digest, 0)),
+        ]
+        states[partition] = PartitionState()
+        states[partition].commit(apply_many(states[partition], enumerate(records)))
+    found = release(survey, 0, states)
+    assert found is not None
+    return found
+
+
+def test_a_release_holds_every_table_every_margin_and_the_reports_about_each_part():
+    values = people(N)
+    document = released(SURVEY, values)
+    assert [cell["label"] for cell in document["values"]] == list(SURVEY.input_labels)
+    assert document["values"][0]["label"] == "age: 0 / sex: 0"
+    assert [cell["label"] for cell in document["categories"]] == list(SURVEY.category_names)
+    assert sum(line["reports"] for line in document["parts"]) == document["devices"] == N
+    assert [line["attributes"] for line in document["parts"]] == [
+        [SURVEY.attributes[member].id for member in part.members] for part in SURVEY.channel.parts
+    ]
+    truth = truth_of(SURVEY, values)
+    rows = rows_of(document, truth)
+    assert len(rows) == len(SURVEY.input_labels) + len(SURVEY.category_names)
+    wrong = [abs(row.estimate - row.truth) / row.error for row in rows if row.error]
+    assert np.mean(np.array(wrong) < 1.96) > 0.8
+    assert max(wrong) < 6.0
+    assert document["poison_margin"]["values"][0] > 0
+    views = round_views(document)
+    assert views["empirical_bayes"]["values"] == []
+    assert views["effective_sample_size"]["values"] is None
+    assert table_facts(SURVEY) is None
+
+
+def test_a_reader_checks_what_follows_from_the_counts_alone():
+    made = sealed(SURVEY, people(N))
+    document, counts = json.loads(canonical_bytes(made.document())), made.public_counts()
+    assert counts is not None
+    checked = check_release(SURVEY, document, encode_counts(counts))
+    assert checked.differences == []
+    document["parts"][0]["reports"] += 1
+    assert [each.path for each in check_release(SURVEY, document, encode_counts(counts)).differences] == [
+        "parts: reports"
+    ]
+
+
+def test_a_suppressed_round_says_nothing_of_its_parts():
+    document = released(SURVEY, people(40))
+    assert document["suppressed"] and document["parts"] == [] and document["values"] == []
+
+
+@pytest.mark.parametrize(("forged", "alerts"), [(0, []), (400, ["age / sex"])])
+def test_parts_that_were_forged_raise_an_alert_and_nothing_else_is_judged(forged: int, alerts: list[str]):
+    document = released(SURVEY, people(N), forged=forged)
+    judge = ReleaseJudge(AlertRules())
+    found = judge.judge(SURVEY, SURVEY.estimator(), document, None, rounds=[shares_of(SURVEY, document)])
+    parts = [alert for alert in found["alerts"] if alert["kind"] == "part"]
+    assert [alert["label"] for alert in parts] == alerts
+    assert not found["judged"]
+
+
+def test_a_bundle_of_10_8_combinations_is_released():
+    sizes = {f"a{i}": size for i, size in enumerate((9, 7, 16, 7, 14, 5, 2, 5, 2, 2))}
+    survey = bundle(sizes)
+    random = np.random.default_rng(1)
+    values = list(zip(*(random.integers(0, size, 2_000).tolist() for size in sizes.values()), strict=True))
+    document = released(survey, values)
+    assert len(document["values"]) == 2_700 and len(document["parts"]) == 45

@@ -1,0 +1,218 @@
+"""The channel of a bundle keeps every channel's promises: its law is written down from the definition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import msgpack
+import numpy as np
+import pytest
+from mechanism_contract import certifies, chi_square_rejects
+from set_contract import Law, packed, subset_members
+
+from hubbub.errors import ParameterError, WireError
+from hubbub.mechanisms import SampledPart, SampledParts, subset_selection
+from hubbub.mechanisms.registry import channel_from_spec
+from hubbub.testing import seeded
+
+WORD = 2**32
+
+
+def parts_of(readings, tables, shares, *, epsilon=1.0, sizes=None) -> SampledParts:
+    made = []
+    for place, (members, share) in enumerate(zip(tables, shares, strict=True)):
+        cells = math.prod(readings[member] for member in members)
+        oracle = subset_selection(cells, epsilon=epsilon, size=None if sizes is None else sizes[place])
+        made.append(SampledPart(tuple(members), share, oracle.size, oracle.p_draws))
+    return SampledParts(readings, made)
+
+
+CASES = {
+    "pairs": lambda: parts_of((2, 3, 2), [(0, 1), (0, 2), (1, 2)], [2**30, 2**30, 2**31]),
+    "unequal orders": lambda: parts_of(
+        (2, 3, 2), [(0,), (0, 1, 2), (1, 2)], [2**31, 2**30, 2**30], sizes=[1, 4, 2]
+    ),
+    "singles": lambda: parts_of((3, 2), [(0,), (1,)], [3 * 2**30, 2**30], epsilon=2.0),
+}
+EPSILONS = {"pairs": 1.0, "unequal orders": 1.0, "singles": 2.0}
+
+
+def law_of(channel: SampledParts, x: int) -> Law:
+    """Of the definition: a part by its share, then its cell in with probability p and others at random."""
+    law = {}
+    readings = np.unravel_index(x, channel.readings)
+    for number, part in enumerate(channel.parts):
+        shape = [channel.readings[member] for member in part.members]
+        own = int(np.ravel_multi_index([int(readings[member]) for member in part.members], shape))
+        for members, probability in subset_members(math.prod(shape), part.size, part.p_draws, own):
+            symbol = bytes([number]) + packed(math.prod(shape), members)
+            law[symbol.ljust(channel.width, b"\0")] = Fraction(part.share, WORD) * probability
+    return law
+
+
+def bits_of(channel: SampledParts, symbol: bytes) -> list[int]:
+    """The counts that a symbol adds to: one per part, then one per cell of every part."""
+    bits = [int(number == symbol[0]) for number in range(len(channel.parts))]
+    for number, part in enumerate(channel.parts):
+        cells = math.prod(channel.readings[member] for member in part.members)
+        own = int.from_bytes(symbol[1:], "little") if number == symbol[0] else 0
+        bits += [own >> cell & 1 for cell in range(cells)]
+    return bits
+
+
+class TestParts:
+    @pytest.fixture(params=CASES)
+    def name(self, request: pytest.FixtureRequest) -> str:
+        return request.param
+
+    @pytest.fixture
+    def channel(self, name: str) -> SampledParts:
+        return CASES[name]()
+
+    @pytest.fixture
+    def laws(self, channel: SampledParts) -> list[Law]:
+        return [law_of(channel, x) for x in range(channel.inputs)]
+
+    def test_certified_epsilon_is_that_of_the_law_in_rationals(self, name, channel, laws):
+        assert all(sum(law.values()) == 1 for law in laws)
+        ratio = max(max(law[s] for law in laws) / min(law[s] for law in laws) for s in laws[0])
+        assert certifies(channel.epsilon, ratio)
+        assert Decimal(channel.epsilon) <= Decimal(EPSILONS[name]) - Decimal(2) ** -36
+        assert channel.epsilon >= EPSILONS[name] * (1 - 1e-6)
+
+    def test_columns_are_those_of_the_law(self, channel, laws):
+        for symbol in laws[0]:
+            column, truth = channel.column(symbol).tolist(), [law[symbol] for law in laws]
+            assert all(Fraction(w, column[0]) == t / truth[0] for w, t in zip(column, truth, strict=True))
+            logs = channel.log_likelihood(symbol)
+            np.testing.assert_allclose(logs, [math.log(t) for t in truth], rtol=1e-9)
+
+    def test_divergences_are_not_below_those_of_the_law(self, channel, laws):
+        blocks, nats = channel.blocks().matrix(), channel.divergence()
+        for x, law in enumerate(laws):
+            for other, against in enumerate(laws):
+                truth = float(max(law[symbol] / against[symbol] for symbol in law))
+                assert nats[x, other] == pytest.approx(math.log(truth), abs=1e-12)
+                assert blocks[x, other] >= math.floor(math.log(truth) * 2**40 - 1e-3)
+
+    def test_its_bound_is_as_far_apart_as_any_two_records(self, channel, laws):
+        units = channel.bound.blocks().largest
+        worst = max(math.log(float(law[s] / other[s])) for law in laws for other in laws for s in law)
+        assert 0 <= units - worst * 2**40 + 0.05 < 2.1
+        for symbol in laws[0]:
+            high, low = channel.bound.column(symbol).tolist()
+            every = [law[symbol] for law in laws]
+            assert Fraction(high, low) == max(every) / min(every)
+
+    def test_symbols_that_it_cannot_send_are_refused(self, channel, laws):
+        width = channel.width
+        every = [n.to_bytes(width, "little") for n in range(min(256**width, 2**18))]
+        sent = [symbol for symbol in every if symbol in laws[0]]
+        assert sent
+        column = np.frombuffer(b"".join(every), dtype=np.uint8).reshape(-1, width)
+        assert [s for s, known in zip(every, channel.contains(column), strict=True) if known] == sent
+        assert [s for s in every[:4096] if channel.admits(s)] == [s for s in every[:4096] if s in laws[0]]
+        for stranger in (sent[0][:-1], sent[0] + b"\0", 0, None, b"\xff" * width):
+            assert not channel.admits(stranger)
+            with pytest.raises(ParameterError):
+                channel.part_of(stranger)
+
+    @pytest.mark.statistical
+    def test_sampled_symbols_follow_the_law(self, channel, laws):
+        """n = 10^5 draws for two inputs in turn, chi-square against the law at 1e-7 each, seed 20.
+
+        Control: the law of another input is rejected.
+        """
+        symbols = list(laws[0])
+        index = {symbol: i for i, symbol in enumerate(symbols)}
+        ends = (0, channel.inputs - 1)
+        every = channel.perturb(np.tile(ends, 100_000), source=seeded(20))
+        for i, x in enumerate(ends):
+            kinds, times = np.unique(every[i::2], axis=0, return_counts=True)
+            counts = np.zeros(len(symbols))
+            counts[[index[kind.tobytes()] for kind in kinds]] = times
+            assert not chi_square_rejects(counts, np.array([float(laws[x][s]) for s in symbols]))
+            assert chi_square_rejects(counts, np.array([float(laws[ends[1 - i]][s]) for s in symbols]))
+
+    @pytest.mark.statistical
+    def test_an_answer_about_a_part_follows_its_law(self, channel, laws):
+        """6,000 single draws about the last part, chi-square at 1e-7, seed 3; control: another input's."""
+        part = len(channel.parts) - 1
+        x = channel.inputs - 1
+        readings = [int(each) for each in np.unravel_index(x, channel.readings)]
+        cell, source = channel.cell_of(part, readings), seeded(3)
+        symbols = [symbol for symbol in laws[0] if symbol[0] == part]
+        index = {symbol: i for i, symbol in enumerate(symbols)}
+        drawn = [index[channel.answer(part, cell, source=source)] for _ in range(6_000)]
+        counts = np.bincount(drawn, minlength=len(symbols)).astype(float)
+        for law, differs in ((laws[x], False), (laws[0], True)):
+            chances = np.array([float(law[symbol]) for symbol in symbols])
+            assert chi_square_rejects(counts, chances / chances.sum()) == differs
+
+    def test_counts_are_reports_of_parts_and_then_of_cells(self, channel):
+        drawn = channel.perturb(np.arange(600) % channel.inputs, source=seeded(5))
+        cells = np.array([bits_of(channel, row.tobytes()) for row in drawn])
+        for n in (0, 1, 600):
+            counts = channel.tally(drawn[:n])
+            assert counts.tolist() == cells[:n].sum(axis=0).tolist()
+            assert channel.agrees(counts, n)
+        wrong = counts.copy()
+        wrong[len(channel.parts)] += 1
+        assert not channel.agrees(wrong, 600)
+        assert not channel.agrees(counts, 601)
+
+    def test_expected_counts_are_the_crowd_s_mixture_of_laws(self, channel, laws):
+        shares = np.random.default_rng(9).dirichlet(np.ones(channel.inputs))
+        mixed = np.zeros(channel.bins)
+        for share, law in zip(shares, laws, strict=True):
+            for symbol, probability in law.items():
+                mixed += share * float(probability) * np.array(bits_of(channel, symbol))
+        np.testing.assert_allclose(channel.expected(shares), mixed, rtol=1e-12)
+
+    def test_tosses_pick_parts_by_their_shares(self, channel):
+        ends = np.cumsum([0, *(part.share for part in channel.parts)]).tolist()
+        for part, (first, after) in enumerate(itertools.pairwise(ends)):
+            assert channel.part_at(first) == channel.part_at(after - 1) == part
+
+    def test_description_survives_the_wire_and_nothing_else_does(self, channel):
+        spec = channel.to_spec()
+        assert channel_from_spec(msgpack.unpackb(msgpack.packb(spec))) == channel
+        for key in spec:
+            for value in (None, 0.5, True, -1, 0, "x", [], [0.5], [*([1] * 40)]):
+                with pytest.raises((WireError, ParameterError)):
+                    channel_from_spec({**spec, key: value})
+
+
+@pytest.mark.parametrize(
+    ("readings", "parts"),
+    [
+        ((2,), [SampledPart((0,), WORD, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((0,), WORD, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((1, 0), WORD, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((0, 2), WORD, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((0, 1), WORD - 1, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((0, 1), WORD, 1, 3 * 2**30), SampledPart((0,), 0, 1, 3 * 2**30)]),
+        ((2, 2), [SampledPart((0, 1), 2**31, 1, 3 * 2**30), SampledPart((0, 1), 2**31, 1, 3 * 2**30)]),
+    ],
+)
+def test_parts_that_do_not_make_a_channel_are_refused(readings, parts):
+    with pytest.raises(ParameterError):
+        SampledParts(readings, parts)
+
+
+def test_a_product_of_any_size_is_taken_and_only_its_whole_is_refused():
+    readings = (10, 8, 17, 8, 15, 6, 3, 6, 3, 3)
+    pairs = [(i, j) for i in range(10) for j in range(i + 1, 10)]
+    shares = [WORD // 45] * 44
+    channel = parts_of(readings, pairs, [*shares, WORD - sum(shares)])
+    assert channel.inputs == math.prod(readings) > 10**8
+    assert channel.bins == 45 + sum(readings[i] * readings[j] for i, j in pairs)
+    drawn = channel.perturb(np.array([0, channel.inputs - 1]), source=seeded(1))
+    assert channel.contains(drawn).all()
+    with pytest.raises(ParameterError, match="entries"):
+        channel.blocks()
+    with pytest.raises(ParameterError):
+        channel.cell_of(0, [10] * 10)

@@ -1,0 +1,46 @@
+"""A bundle's file from the command line: checked, designed, compiled, each in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bundles import bundle_text
+
+from hubbub import Survey
+from hubbub_deploy.cli import main
+
+SIZES = {"age": 4, "sex": 2, "job": 3}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "bundle.toml"
+    path.write_text(bundle_text(SIZES).replace('tables = "pairs"', 'tables = "pairs"\nerror = 0.01'))
+    return path
+
+
+def test_the_design_says_its_distance_from_the_floor_and_the_devices_for_an_error(file: Path, capsys):
+    assert main(["survey", "design", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 0 < found["workload"]["floor"] <= found["workload"]["total"]
+    assert found["workload"]["above_floor"] == pytest.approx(
+        found["workload"]["total"] / found["workload"]["floor"] - 1.0
+    )
+    assert [part["attributes"] for part in found["parts"]] == [["age", "sex"], ["age", "job"], ["sex", "job"]]
+    assert sum(part["share"] for part in found["parts"]) == pytest.approx(1.0)
+    cells = 5 * 3 + 5 * 4 + 3 * 4
+    assert found["devices_for_error"] == pytest.approx(found["workload"]["total"] / cells / 1e-4, abs=1)
+    assert main(["survey", "design", str(file)]) == 0
+    assert "each answering one of 3 parts" in capsys.readouterr().out
+
+
+def test_check_and_compile_take_it(file: Path, tmp_path: Path, capsys):
+    assert main(["survey", "check", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["inputs"] == 5 * 3 * 4 and found["cells"] == 3 + 47
+    assert found["memoised_bits"] <= 8 * found["symbol_bytes"]
+    out = tmp_path / "bundle.bin"
+    assert main(["survey", "compile", str(file), "--out", str(out)]) == 0
+    assert Survey.from_canonical(out.read_bytes()) == Survey.load(file)
