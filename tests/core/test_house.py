@@ -19,16 +19,16 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 27_960,
-    "authoring": 8_600,
-    "lab": 7_260,
-    "client": 7_070,
+    "core": 29_210,
+    "authoring": 8_930,
+    "lab": 7_270,
+    "client": 7_300,
     "client/web": 3_650,
     "collector": 4_010,
     "topic": 2_230,
-    "aggregator": 16_090,
+    "aggregator": 16_180,
     "results": 1_020,
-    "deploy": 11_560,
+    "deploy": 11_620,
     "bench": 16_860,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -21,7 +21,7 @@ from hubbub.errors import ParameterError
 from hubbub.filter.query import MAX_CELLS, Likelihood
 from hubbub.mechanisms.bundle.channel import MAX_BUNDLED, MAX_ORDER, MAX_PARTS, SampledParts
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, LabelDomain
+from hubbub.survey.domain import Attribute, IntegerDomain
 from hubbub.survey.form import FormEntry
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.survey.table import ReadAttributes, readings_from_spec
@@ -174,7 +174,7 @@ class Bundle(ReadAttributes):
         for attribute, encoding, size, column in zip(
             self.attributes, self.encodings, self.shape, columns, strict=True
         ):
-            low = 0 if isinstance(attribute.domain, LabelDomain) else attribute.domain.low
+            low = attribute.domain.low if isinstance(attribute.domain, IntegerDomain) else 0
             index = np.where(np.isnan(column), attribute.size, column - low).astype(np.intp)
             found = found * size + encoding[index]
         return found
