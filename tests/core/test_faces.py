@@ -39,8 +39,11 @@ def stubbed(path: Path) -> list[tuple[str, str]]:
 STUBBED = [name for name, path in FACES.items() if path.with_suffix(".pyi").exists()]
 
 
-def test_nearly_every_face_has_a_stub() -> None:
-    assert set(FACES) - set(STUBBED) <= {"hubbub_aggregator.counting.compiled", "hubbub_deploy.commands"}
+def test_a_face_without_a_stub_gives_nothing() -> None:
+    """A room that is entered by its modules alone, within its own package, has a sentence and no names."""
+    for name in set(FACES) - set(STUBBED) - {"hubbub_aggregator.counting.compiled", "hubbub_deploy.commands"}:
+        said = ast.parse(FACES[name].read_text(encoding="utf-8")).body
+        assert len(said) == 1 and isinstance(said[0], ast.Expr), name
 
 
 @pytest.mark.parametrize("name", STUBBED)
