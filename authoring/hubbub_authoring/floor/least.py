@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import middle as middle_points
-from hubbub_authoring.floor.linear import MOST_READ, linear_floor, reading_floor
+from hubbub_authoring.floor.linear import MOST_READ, MOST_SEARCHED, reading_floor, searched_floor
 from hubbub_authoring.floor.orbits import MAX_ORBITS, Classes, Weights, orbit_floor
 from hubbub_authoring.floor.patterns import MAX_PATTERN_INPUTS, pattern_floor
 from hubbub_authoring.floor.programme import MARGIN, Floats
@@ -150,8 +150,9 @@ def functional_floor(functional: Floats, prior: Floats, *, epsilon: float) -> Fl
     try:
         proof: Proof = "pricing" if np.count_nonzero(prior) <= MOST_READ else "interpolated"
         return Floor(reading_floor(functional, prior, epsilon=epsilon), proof)
-    except ModuleNotFoundError:  # without scipy: the same bound, from a slower search that ends farther away
-        return Floor(linear_floor(functional, prior, epsilon=epsilon).floor, "pricing")
+    except ModuleNotFoundError:
+        proof = "pricing" if np.count_nonzero(prior) <= MOST_SEARCHED else "interpolated"
+        return Floor(searched_floor(functional, prior, epsilon=epsilon), proof)
 
 
 def cumulative_floor(points: int, *, epsilon: float, missing: bool = True, middle: bool = False) -> Floor:

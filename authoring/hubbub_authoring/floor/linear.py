@@ -31,6 +31,9 @@ _GAP: Final = 5e-4
 MOST_READ: Final = 129
 """Inputs with a prior whose programme of readings is solved as it is: two seconds."""
 
+MOST_SEARCHED: Final = 24
+"""Inputs with a prior of which the dual point is searched for where scipy is not installed: a second."""
+
 _PEAKS: Final = 16
 """Sets taken per round, each the highest among those whose t is near."""
 
@@ -75,21 +78,66 @@ def reading_floor(functional: Floats, prior: Floats, *, epsilon: float) -> float
         ParameterError: If the programme has no solution.
         ModuleNotFoundError: If scipy is not installed.
     """
-    a, basis = exp_above(epsilon), plane(prior)
-    held = prior > 0.0
+    a, held = exp_above(epsilon), prior > 0.0
     if held.sum() <= MOST_READ:
         found = best_readings(functional, prior, a, fine=FINE if held.sum() <= 65 else FINE // 2)
-        alpha, slopes = found.alpha, found.slopes
-    else:
-        points = functional[held]
-        few = np.linspace(points.min(), points.max(), MOST_READ)
-        rest = functional[~held]
-        part = np.full(MOST_READ, prior.sum() / MOST_READ)
-        found = best_readings(np.concatenate([few, rest]), np.concatenate([part, np.zeros(len(rest))]), a)
-        alpha, slopes = np.zeros(len(prior)), np.zeros(len(prior))
-        for target, known in ((alpha, found.alpha), (slopes, found.slopes)):
-            target[held] = np.interp(points, few, known[:MOST_READ] / part) * prior[held]
-            target[~held] = known[MOST_READ:]
+        return _at(functional, prior, a, found.alpha, found.slopes)
+    few, part = _spaced(functional, prior, MOST_READ)
+    found = best_readings(few, part, a)
+    return _interpolated(functional, prior, a, (few, part), (found.alpha, found.slopes))
+
+
+def searched_floor(functional: Floats, prior: Floats, *, epsilon: float) -> float:
+    """Return the same without scipy: of more than MOST_SEARCHED inputs a looser floor, in some two seconds.
+
+    Args:
+        functional: Its coefficient per input, shape (K,).
+        prior: Shares of the inputs, shape (K,), >= 0, summing to one; 0 for missing.
+        epsilon: Of the channels.
+    """
+    if (prior > 0.0).sum() <= MOST_SEARCHED:
+        return linear_floor(functional, prior, epsilon=epsilon).floor
+    best = 0.0
+    for count in (
+        MOST_SEARCHED,
+        MOST_SEARCHED - 3,
+        MOST_SEARCHED - 7,
+    ):  # any is a floor, and one may be loose
+        few, part = _spaced(functional, prior, count)
+        point, basis = linear_floor(few, part, epsilon=epsilon).point, plane(part)
+        dual = -(basis @ point.rows), 2.0 * (basis @ point.slopes[:, 0])
+        best = max(best, _interpolated(functional, prior, exp_above(epsilon), (few, part), dual))
+    return best
+
+
+def _spaced(functional: Floats, prior: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return so many equally spaced points with as much of the prior each, and what has none behind them."""
+    held = prior > 0.0
+    points, rest = functional[held], functional[~held]
+    few = np.linspace(points.min(), points.max(), count)
+    return np.append(few, rest), np.append(np.full(count, prior.sum() / count), np.zeros(len(rest)))
+
+
+def _interpolated(
+    functional: Floats,
+    prior: Floats,
+    a: float,
+    spaced: tuple[Floats, Floats],
+    dual: tuple[Floats, Floats],
+) -> float:
+    """Return the floor at the dual point of spaced points, interpolated: any point gives a floor."""
+    (few, part), held = spaced, prior > 0.0
+    count = int((part > 0.0).sum())
+    own = (np.zeros(len(prior)), np.zeros(len(prior)))
+    for target, known in zip(own, dual, strict=True):
+        target[held] = np.interp(functional[held], few[:count], known[:count] / part[:count]) * prior[held]
+        target[~held] = known[count:]
+    return _at(functional, prior, a, *own)
+
+
+def _at(functional: Floats, prior: Floats, a: float, alpha: Floats, slopes: Floats) -> float:
+    """Return the floor that a dual point proves."""
+    basis = plane(prior)
     aim = linear_aim(functional[None, :], prior, basis)
     point = DualPoint((basis.T @ slopes / 2.0)[:, None], np.zeros(0), -(basis.T @ alpha))
     highest, _ = greatest_height(basis @ point.slopes[:, 0], basis @ point.rows, prior, a)

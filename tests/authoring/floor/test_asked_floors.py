@@ -24,7 +24,7 @@ from hubbub_authoring.design import (
     measured,
 )
 from hubbub_authoring.floor import mean_floor, pattern_floor
-from hubbub_authoring.floor.linear import linear_floor
+from hubbub_authoring.floor.linear import linear_floor, reading_floor, searched_floor
 from hubbub_authoring.floor.readings import best_readings
 from hubbub_deploy.cli import main
 from hubbub_deploy.commands.survey.design import SurveyDesign
@@ -214,3 +214,14 @@ def test_design_of_what_has_no_floor_says_nothing_of_it(tmp_path, capsys):
     assert design.least() == ""
     assert design.as_json()["above_floor"] is None
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("points", [12, 25, 78, 400])
+def test_a_floor_without_scipy_is_a_floor_and_not_far_below(points: int, epsilon: float) -> None:
+    """Of more than two dozen inputs its dual point is that of two dozen: a search of all took minutes."""
+    functional = np.append(np.arange(points) - (points - 1) / 2.0, 0.0)
+    prior = np.append(np.full(points, 1.0 / points), 0.0)
+    sharp = reading_floor(functional, prior, epsilon=epsilon)
+    # Both end within .1 % of the optimum where nothing is interpolated.
+    assert 0.55 * sharp <= searched_floor(functional, prior, epsilon=epsilon) <= 1.003 * sharp
