@@ -131,7 +131,7 @@ WRONG = {
     "10^9 values": (
         changed(VISITS, "high = 20", "high = 999999999"),
         "attribute.high",
-        "at most 131071",
+        "at most 1048575",
         "999999999",
     ),
     "labels twice": (changed(LABELS, '"good"', '"poor"'), "attribute.labels[3]", "differ", "'poor'"),
@@ -201,7 +201,7 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, optimal, tree",
+        "auto, bundle, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, optimal",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism.name", "must be given", "nothing"),

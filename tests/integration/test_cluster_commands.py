@@ -158,7 +158,7 @@ def test_uploads_of_devices_reach_the_dashboard_counted_once(cluster: Cluster, t
     assert (accounting["accepted"], accounting["duplicate"]) == (1000, 1000)
     assert [entry["lag"] for entry in live["partitions"]] == [0, 0, 0]
     assert live["dead"] == 1
-    listed = cluster.run("dead")
+    listed = cluster.run("dead-letters")
     assert listed.returncode == 0, listed.stderr
     (letter,) = map(json.loads, listed.stdout.splitlines())
     assert (letter["partition"], letter["reason"]) == (1, "no record")

@@ -355,9 +355,11 @@ def test_public_names_of_the_filter_are_these():
         "TOTAL",
         "BayesianFilter",
         "Box",
+        "ConstantLaw",
         "Joint",
         "Likelihood",
         "Query",
         "Regression",
+        "constant_law",
     }
     assert all(hasattr(accounting, name) for name in accounting.__all__)

@@ -83,10 +83,10 @@ def test_a_design_of_several_attributes_draws_and_writes_nothing(files, tmp_path
         ("--objective", "value"),
     ):
         assert main(["survey", "design", str(files["table"]), option, str(value)]) == 1
-        rule = "must be absent for a table, a tree or a score"
+        rule = "must be absent for a table, a tree, a bundle or a score"
         assert f"{option} {rule}, got {value}" in capsys.readouterr().err
     assert main(["survey", "design", str(files["table"]), "--shuffled", "1000", "--delta", "1e-6"]) == 1
-    assert "--shuffled must be absent for a table, a tree or a score, got 1000\n" in capsys.readouterr().err
+    assert f"--shuffled {rule}, got 1000\n" in capsys.readouterr().err
 
 
 def test_check_names_every_attribute(files, capsys) -> None:
