@@ -125,6 +125,19 @@ def test_a_clock_that_is_set_back_does_not_revive_a_list(open_agent, clock: Cloc
     assert agent.read_surveys(listed(3, HEALTH_SURVEY)) == (HEALTH_SURVEY,)
 
 
+def test_a_list_is_still_good_after_its_surveys_that_begin_later_were_joined(open_agent) -> None:
+    """What is over at enrolment may have its time to come: no round of them was ever answered."""
+    later = Survey.parse(LABELS.replace("2026-01-01", "2026-04-01"))
+    kept = small("kept", 'type = "label"\nlabels = ["a", "b"]', rounds=65, epsilon=0.5)
+    changes = Survey.parse(kept + '\n[transition]\nlag = 60\nasks = "pairs"\n')
+    agent = open_agent()
+    agent.register(changes.attribute)
+    listed_once = listed(1, later, changes)
+    for _ in range(2):
+        assert agent.read_surveys(listed_once) == (later, changes)
+        assert agent.enrol(later).accepted and agent.enrol(changes).accepted
+
+
 def test_a_round_that_was_answered_shows_that_a_list_has_expired(open_agent, clock: Clock) -> None:
     agent = open_agent()
     brief = listed(1, HEALTH_SURVEY, expires_s=START_S + DAY_S)

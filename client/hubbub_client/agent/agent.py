@@ -275,6 +275,8 @@ class Agent:
         """
         with self._lock:
             self._enrolments.opt_out(asked)
+            if (now_s := self._now_s()) is not None:
+                self._values.drop_unwaited(now_s, "past")
 
     def enrol(self, survey: Survey) -> Enrolment:
         """Take part in a survey, or say why not; its whole schedule is reserved now, or nothing is.

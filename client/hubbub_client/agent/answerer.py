@@ -57,7 +57,10 @@ class Answerer:
         Args:
             now_s: Clock time, epoch seconds; None if it is not trusted: then nothing is answered.
         """
-        if now_s is None or self._state.ledger.paused():
+        if now_s is None:
+            return ()
+        if self._state.ledger.paused():
+            self._values.drop_unwaited(now_s, "past")
             return ()
         self._values.keep_past(now_s)
         made = [self._answer(survey, number, now_s) for survey, number in self._state.open_rounds(now_s)]

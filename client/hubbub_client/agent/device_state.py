@@ -152,12 +152,16 @@ class DeviceState:
         return [(digest, number) for _, digest, number in sorted(found)]
 
     def last_answered_s(self) -> int:
-        """Return the begin of the latest round that was ever answered, or was over at enrolment; else 0."""
+        """Return the begin of the latest round that was ever answered, or was over at enrolment; else 0.
+
+        What counts as over before the first round that can be answered may have its time to come.
+        """
         return max(
             (
                 self.surveys[digest].round_start_s(number)
                 for digest, stored in self.enrolments.items()
                 for number in (stored.high_water, *self.answered[digest])
+                if number >= self.surveys[digest].form.lag
             ),
             default=0,
         )

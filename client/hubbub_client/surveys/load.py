@@ -44,6 +44,8 @@ def survey_load(survey: Survey, slots: int) -> SurveyLoad:
     channel = survey.channel
     inputs = survey.form.held_inputs(channel)
     domain = inputs if survey.mapping is None else survey.mapping.size
+    if survey.form.samples_parts:  # the map of the largest part, over whole domains
+        domain = max(inputs, *cast("Bundle", survey.form).part_sizes(channel))
     # Of what is kept apart the filter has two readings; its map is read all the same.
     tables = domain if survey.form.apart else 8 * (inputs + domain)
     return SurveyLoad(

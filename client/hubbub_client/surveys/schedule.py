@@ -123,7 +123,9 @@ def decode_listed_surveys(canonicals: Iterable[bytes]) -> tuple[Survey, ...]:
 
 def listed_inputs(survey: Survey) -> int:
     """Return how many inputs a survey counts as in a list: the entries of the maps that reading it builds."""
-    return max(survey.form.map_entries, survey.channel.inputs if survey.channel.needs_map else 0)
+    channel, form = survey.channel, survey.form
+    built = channel.inputs if channel.needs_map else channel.bins if form.samples_parts else 0
+    return max(form.map_entries, built)
 
 
 def first_round(survey: Survey, now_s: float) -> int | None:

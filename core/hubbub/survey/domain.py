@@ -143,7 +143,10 @@ class SetDomain:
         """
         if isinstance(value, str | bytes) or not isinstance(value, Collection):
             return None
-        found = {self.items.index_of(each) for each in value if isinstance(each, str)}
+        try:
+            found = {self.items.index_of(each) for each in value if isinstance(each, str)}
+        except TypeError:  # it says that it can be gone through, and cannot
+            return None
         return sorted(place for place in found if place is not None)
 
 

@@ -213,7 +213,8 @@ class LogPolicy:
         publics, names = ({getattr(each, of) for each in self.witnesses} for of in ("public", "name"))
         if kinds != [LOG_KEY] + [WITNESS_KEY] * len(self.witnesses):
             raise NotLoggedError("unlogged", "a log must be given by its own key, and witnesses by theirs")
-        if not len(publics) == len(names) == len(self.witnesses) >= self.quorum >= 0:
+        least = min(1, len(self.witnesses))  # witnesses that need not sign are none
+        if not len(publics) == len(names) == len(self.witnesses) >= self.quorum >= least:
             raise NotLoggedError(
                 "unwitnessed",
                 f"witnesses must differ and be at least the quorum of {self.quorum}, got {len(publics)}",

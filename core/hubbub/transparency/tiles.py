@@ -18,7 +18,7 @@ TILE: Final = 256
 """The hashes of a tile, and the entries of a bundle."""
 
 _LENGTH_BYTES: Final = 2
-_PLACE: Final = re.compile(r"((?:x\d{3}/)*\d{3})(?:\.p/([1-9]\d{0,2}))?", re.ASCII)
+_PLACE: Final = re.compile(r"((?:x\d{3}/){0,5}\d{3})(?:\.p/([1-9]\d{0,2}))?", re.ASCII)
 
 
 def tile_path(level: int | str, number: int, width: int) -> str:

@@ -289,3 +289,54 @@ def test_what_the_owner_reads_says_what_is_asked_and_what_was_said(open_agent):
     account = agent.account()
     assert account.loss == pytest.approx(agent.status().loss, abs=1e-9)
     assert account.surveys[0].sent[0].loss == pytest.approx(1.0, abs=1e-6)
+
+
+TABLE = """
+id = "{name}"
+version = 1
+title = "T"
+epsilon = 0.5
+planned_devices = 1000
+schedule = {{ start = 2026-01-01T00:00:00Z, round = "24h", rounds = 2, lateness = "6h", skew = "5m" }}
+mechanism = {{ name = "grr" }}
+"""
+HALVES = [(0, 29), (30, 59)]
+
+
+def table_of(name: str, *attributes: str) -> Survey:
+    asked = "".join(
+        f'[[attribute]]\nid = "{each}"\nkind = "static"\ntype = "integer"\nlow = 0\nhigh = 59\n'
+        + "".join(
+            f'[[attribute.category]]\nname = "{low} to {high}"\nrange = [{low}, {high}]\n'
+            for low, high in HALVES
+        )
+        for each in attributes
+    )
+    return Survey.parse(TABLE.format(name=name) + asked)
+
+
+def test_a_correction_before_a_part_is_joined_replays(tmp_path: Path) -> None:
+    """Two tables are reserved anew together, and a replay closes the old values between them."""
+    sizes = {"a": 60, "b": 60, "c": 60, "d": 2}
+    tables = [table_of("ab", "a", "b"), table_of("ac", "a", "c")]
+    asked = bundle({"b": 60, "d": 2}, name="u", tables='[["b","d"]]', cuts={"b": HALVES})
+    with opener(tmp_path, Clock(START_S + 10.0), Collector()) as make:
+        agent = make(20.0)
+        for each in attributes(sizes):
+            agent.register(each)
+        for survey in tables:
+            assert agent.enrol(survey).accepted
+        for name in sizes:
+            agent.set(name, 1)
+        agent.answer()
+        assert agent.enrol(asked).accepted
+        assert agent.correct("a", 40).status == "corrected"
+        agent.answer()
+        committed = agent.status().committed
+        agent.close()
+        assert make(None).status().committed == committed
+
+
+def test_one_part_of_a_bundle_is_mapped_once() -> None:
+    form = bundle({"b": 60, "d": 2}, name="u", tables='[["b","d"]]', cuts={"b": HALVES}).form
+    assert form.part_mapping((0, 1)) is form.part_mapping((0, 1))

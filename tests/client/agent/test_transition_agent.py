@@ -140,7 +140,7 @@ def test_only_rounds_before_a_drawn_one_are_kept(open_agent, clock) -> None:
     assert agent._ledger.kept_values() == []
 
 
-@pytest.mark.parametrize("way", ["left", "forgotten", "missed"])
+@pytest.mark.parametrize("way", ["left", "forgotten", "missed", "paused"])
 def test_a_value_that_nothing_waits_for_is_deleted(open_agent, clock, way: str) -> None:
     agent = open_agent()
     agent.enrol(SURVEY)
@@ -149,9 +149,13 @@ def test_a_value_that_nothing_waits_for_is_deleted(open_agent, clock, way: str) 
     assert kept(agent) == [(2, False)]
     if way == "left":
         agent.opt_out(SURVEY)
+        assert agent._ledger.kept_values() == []
     elif way == "forgotten":
         agent.forget()
     else:
+        clock.now_s += 9 * DAY_S
+    if way == "paused":
+        agent.pause()
         clock.now_s += 9 * DAY_S
     agent.answer()
     assert agent._ledger.kept_values() == []

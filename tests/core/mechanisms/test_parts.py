@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from set_contract import Law, packed, subset_members
 
 from hubbub.errors import ParameterError, WireError
 from hubbub.mechanisms import SampledPart, SampledParts, subset_selection
+from hubbub.mechanisms.bundle import channel as bundle_channel
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
 
@@ -216,3 +218,15 @@ def test_a_product_of_any_size_is_taken_and_only_its_whole_is_refused():
         channel.blocks()
     with pytest.raises(ParameterError):
         channel.cell_of(0, [10] * 10)
+
+
+def test_cells_of_all_parts_are_bounded_before_any_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A description of a hundred large parts is a few kilobytes."""
+    monkeypatch.setattr(bundle_channel, "SubsetSelection", None)
+    parts = [
+        SampledPart(members, 2**32 // 5, 19**4 - 1, 2**32 - 1)
+        for members in itertools.combinations(range(5), 4)
+    ]
+    parts[0] = replace(parts[0], share=2**32 - 4 * (2**32 // 5))
+    with pytest.raises(ParameterError, match="cells together"):
+        SampledParts([19] * 5, parts)

@@ -120,6 +120,7 @@ def test_a_witness_cannot_stand_for_a_log_nor_for_two() -> None:
         (KEY, (KEY,), 1),
         (KEY, WITNESSES[:1] * 2, 2),
         (KEY, WITNESSES, 4),
+        (KEY, WITNESSES, 0),  # witnesses that need not sign are none
     ):
         with pytest.raises(log.NotLoggedError):
             log.LogPolicy(log_key, witnesses, quorum)

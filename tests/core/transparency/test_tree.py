@@ -145,8 +145,11 @@ def test_paths_of_tiles_are_those_of_the_format(number: int, width: int, path_: 
     assert log.tile_place(path_.removeprefix("tile/0/")) == (number, width)
 
 
+LONG = "x000/" * 1500 + "000"
+
+
 @pytest.mark.parametrize(
-    "path_", ["00", "000.p/0", "000.p/256", "000.p/07", "x000/001", "x01/001", "٠٠٠", ""]
+    "path_", ["00", "000.p/0", "000.p/256", "000.p/07", "x000/001", "x01/001", "٠٠٠", "", LONG]
 )
 def test_other_paths_of_tiles_are_none(path_: str) -> None:
     assert log.tile_place(path_) is None

@@ -136,19 +136,20 @@ class SampledParts(Channel):
             raise ParameterError("the shares of parts must be at least 1 and sum to 2^32")
         self.readings, self.parts = tuple(readings), tuple(parts)
         self.shapes = tuple(tuple(readings[member] for member in part.members) for part in parts)
+        # Bounded before anything of their size is built: a list of surveys comes from outside.
+        self.inputs = math.prod(readings)
+        if self.inputs > MAX_COMBINATIONS:
+            raise ParameterError(f"parts must have at most 2^62 combinations of readings, got {self.inputs}")
+        if (bins := len(parts) + sum(map(math.prod, self.shapes))) > MAX_BINS:
+            raise ParameterError(f"parts must have at most {MAX_BINS} cells together, got {bins}")
         self.oracles = tuple(
             SubsetSelection(math.prod(shape), part.size, part.p_draws)
             for shape, part in zip(self.shapes, parts, strict=True)
         )
-        self.inputs = math.prod(readings)
-        if self.inputs > MAX_COMBINATIONS:
-            raise ParameterError(f"parts must have at most 2^62 combinations of readings, got {self.inputs}")
         self._number_bytes = 1 if len(parts) <= _ONE_BYTE else 2
         self.width = self._number_bytes + max(oracle.width for oracle in self.oracles)
         sizes = [len(parts), *(oracle.inputs for oracle in self.oracles)]
         self._ends = np.cumsum(sizes)
-        if self.bins > MAX_BINS:
-            raise ParameterError(f"parts must have at most {MAX_BINS} cells together, got {self.bins}")
         self._coin = np.cumsum([part.share for part in parts[:-1]], dtype=np.int64)
 
     def __repr__(self) -> str:

@@ -134,6 +134,10 @@ class Bundle(ReadAttributes):
         ]
         return [size if size <= MAX_CELLS else 1 for size in sizes]
 
+    @cached_property
+    def _mappings(self) -> dict[tuple[int, ...], NDArray[np.intp]]:
+        return {}
+
     def part_mapping(self, members: Sequence[int]) -> NDArray[np.intp] | None:
         """Return the cell of a part for all values of its attributes, shape (size + 1, ...), missing last.
 
@@ -143,6 +147,9 @@ class Bundle(ReadAttributes):
         Args:
             members: The attributes of the part, by their place among all.
         """
+        # One object for a part: whoever asks again, and keeps what he made of it, finds it by identity.
+        if (known := self._mappings.get(key := tuple(members))) is not None:
+            return known
         if math.prod(len(self.encodings[member]) for member in members) > MAX_CELLS:
             return None
         axes = np.ix_(*(self.encodings[member] for member in members))
@@ -150,6 +157,7 @@ class Bundle(ReadAttributes):
         for member, axis in zip(members, axes, strict=True):
             found = found * self.shape[member] + axis
         found.setflags(write=False)
+        self._mappings[key] = found
         return found
 
     def input_of(self, values: Sequence[object], source: Source) -> int:
