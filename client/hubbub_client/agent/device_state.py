@@ -74,6 +74,10 @@ class DeviceState:
         self.kept = {stored.attribute: stored for stored in self.ledger.kept_values()}
         self.refresh_refusals()
         self.refresh_lists()
+        self.replay()
+
+    def replay(self) -> None:
+        """Rebuild the filter from the transcript."""
         self.filter_state = replay(
             self.ledger.transcript(), self.surveys, budget=self.ledger.budget, closed=self.ledger.closed()
         )

@@ -139,8 +139,9 @@ class Values:
         if rows is None:
             return Correction(attribute_id, "refused", "over_budget")
         state.ledger.memoise_anew(attribute_id, pin_version, memoised, rows)
+        state.refresh_attributes()
         # A replay closes old coordinates between the surveys: later branches are decided on what it joins.
-        state.load()
+        state.replay()
         return Correction(attribute_id, "corrected")
 
     def _to_answer_anew(self, attribute_id: str, pin_version: int, now_s: float) -> list[Wanted]:

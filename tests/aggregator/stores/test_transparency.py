@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -92,10 +93,14 @@ def test_tiles_and_bundles_hold_what_was_appended(log: TransparencyLog) -> None:
 def test_a_file_that_was_edited_is_refused(log: TransparencyLog, tmp_path: Path, edit: str) -> None:
     log.append(map(entry, range(3)))
     sign(log)
-    with sqlite3.connect(tmp_path / "log.sqlite") as db:
-        db.execute(edit)
+    edited(tmp_path / "log.sqlite", edit)
     with pytest.raises(ArchiveError):
         TransparencyLog(tmp_path / "log.sqlite")
+
+
+def edited(path: Path, statement: str, *given: object) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(statement, given)
 
 
 def test_a_log_that_is_shorter_than_what_was_published_says_what_to_restore(tmp_path: Path) -> None:
@@ -106,8 +111,7 @@ def test_a_log_that_is_shorter_than_what_was_published_says_what_to_restore(tmp_
         sign(log)
         note = log.published()
         log.close()
-    with sqlite3.connect(tmp_path / "old" / "log.sqlite") as db:
-        db.execute("UPDATE published SET note = ?", (note,))
+    edited(tmp_path / "old" / "log.sqlite", "UPDATE published SET note = ?", note)
     with pytest.raises(ArchiveError, match="restore the newest copy"):
         TransparencyLog(tmp_path / "old" / "log.sqlite")
 
