@@ -235,6 +235,8 @@ def _log_tail(count: Floats, held: Floats, other: Floats, p: Floats, q: Floats) 
     standard deviation, beyond which the integrand is negligible.
     """
     spread = np.sqrt(held * p * (1.0 - p) + other * q * (1.0 - q))
+    # The saddle point of g(u) u^-(count - 1/2), the half from 1 - 1/u, has a tilted mean of count - 1/2. The
+    # aim stays 0.75 spreads above the mean, off the pole at u = 1, and below the devices, which no u reaches.
     aim = np.maximum(count - 0.5, held * p + other * q + 0.75 * spread)
     aim = np.minimum(aim, held + other - 0.25)
     # The radius at which the tilted mean is the aim, by halving for its logarithm.

@@ -276,13 +276,16 @@ def _block_categories(
 def _grouping(
     blocks: Sequence[_Block], row: NDArray[Any], counts: PublicCounts, values: CellFamily
 ) -> tuple[CellsLaw, Floats, Floats]:
-    """Return the law of one grouping's categories, and the least and largest scores.
+    """Return the law of one grouping's m categories, and the least and largest scores, shape (m,) each.
 
-    A category's score of a report is the sum of its inputs' scores. With s_gc the inputs of category g in
-    block c (`shared`),
+    A category's score of a report is the sum of its inputs' scores: of mean 1 over the reports of a device of
+    the category, and 0 over those of any other. Of T equally likely draws, t_c have a device say its own
+    input, u_c any one other input of its block c, and o_c any one of a block c that is not its own. With s_c
+    the size of block c, and s_gc how many of its inputs are category g's (`shared`),
 
-        delta_c = T / step_c,                       rho_c = T / scale,
-        beta_c = -(u_c - o_c) rho_c / step_c,       base_g = -sum over c of s_gc o_c / scale,
+        step_c = t_c - u_c,                         scale = T - sum over c of s_c o_c,
+        delta_c = T / step_c,                       rho = T / scale,
+        beta_c = -(u_c - o_c) rho / step_c,         base_g = -sum over c of s_gc o_c / scale,
 
     a report that says an input of block c adds
 
@@ -290,8 +293,17 @@ def _grouping(
         base_g + beta_c s_gc               where it is another's (`rest`),
 
     and base_g where the category has no input in block c. Where it has the whole block, `mine` is base_g +
-    rho_c. Scores of a category of whole blocks have two values, and the law of a count. Of any other category
-    devices are evenly spread over its inputs, and those elsewhere are the plausible populations (`ends`).
+    rho; and a block of one input has step_c = scale. Scores of a category of whole blocks have two values,
+    base_g and base_g + rho, and the law of a count: by the means above, the upper one has the probability
+    (1 - base_g) / rho for a device of the category, and -base_g / rho for any other (`odds`). Of any other
+    category devices are evenly spread over its inputs, and those elsewhere are the plausible populations
+    (`ends`), of the two that in which scores vary more.
+
+    Args:
+        blocks: The channel's blocks, in the order of its inputs.
+        row: The category of every input, shape (K,), integers from 0 to m - 1.
+        counts: Reports per input, in `cells`, and in all.
+        values: The inputs' own family, whose estimates the plausible populations are near.
     """
     n, categories = counts.n, int(row.max()) + 1
     sizes = np.array([block.size for block in blocks])

@@ -145,7 +145,19 @@ def _band(
     looks: Looks,
     of: Of,
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the bands, wider by what else the estimates differ."""
+    """Return the lower and upper ends of bands around estimates, shape (looks, c) each; nan where hidden.
+
+    Args:
+        estimates: The mean scores of all reports so far, give or take `slack`, shape (looks, c); nan where
+            hidden.
+        noise: Of the cells, c.
+        n: Reports behind them, shape (looks,), >= 1.
+        slack: How far estimates are from the mean scores at most, shape (looks, c); that it ever fails takes
+            _FOR_SLACK of alpha, and the band the rest. Zero without levels.
+        alpha: As of `always_valid`, and so are looks and of.
+        looks: The band's design.
+        of: Whose shares.
+    """
     if not 0.0 < alpha < 1.0:
         raise ParameterError(f"alpha must be strictly between 0 and 1, got {alpha!r}")
     if noise.slack is not None:
@@ -162,6 +174,8 @@ def _band(
         told = np.isfinite(estimates[:, some])
         near, reach = (np.where(told, each[:, some], 0.0) for each in (estimates, slack))
         for ends, side in ((low, -1.0), (high, 1.0)):
+            # The end of slack is read as the mean score, cut to 0 to 1: the band about a mean has the share
+            # that equals it (by Jensen no exponent there is above 0), so the search starts from inside.
             from_here = np.clip(np.clip(near, 0.0, 1.0) + side * reach, 0.0, 1.0)
             found = law.farthest(from_here, side, n)
             ends[:, some] = np.where(told, found, np.nan)
@@ -184,8 +198,14 @@ class _Law:
     def holds(self, estimates: Floats, shares: Floats, n: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether shares f are in the bands, shape (looks, c).
 
-        They are while the sum over the numbers l of exp(n (l mean(b) - log E)) is below 2 m / alpha.
-        For devices log E = rest + f (own - rest); for a crowd log E = log((1 - f) exp(rest) + f exp(own)).
+        They are while the sum over the numbers l of exp(n (l mean(b) - log)) is below 2 m / alpha, where for
+        devices log = rest + f (own - rest), and for a crowd log = ln((1 - f) exp(rest) + f exp(own)). The sum
+        is computed with its largest exponent, `most`, taken out.
+
+        Args:
+            estimates: mean(b), shape (looks, c).
+            shares: f, shape (looks, c), within 0 to 1.
+            n: Reports so far, shape (looks,).
         """
         weights, own, rest = (each[:, None, :] for each in (self.weights, self.own, self.rest))
         if self.of == "devices":

@@ -122,8 +122,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _apart(table: TableShares) -> tuple[Floats, Floats, Floats]:
     """Return D less the mean that noise gives it, and its covariance of first and of second order.
 
-    D is quadratic in the shares, and noise may be as large as they are. With S the covariance of the shares,
-    written for cells i = (u, v) and j = (u', v'),
+    Missing readings are left out, and cells are in one row: shapes (r c,), (r c, r c) and (r c, r c). D is
+    quadratic in the shares, and noise may be as large as they are. With S the shares' covariance where the
+    devices that have both are independent in the two, written for cells i = (u, v) and j = (u', v'),
 
         E D_i - truth     = Cov(P, F_i) - Cov(F_u, F_v),
         first order       = G S G^T,    G_ij = P [i = j] + F_u F_v / P - F_v [u = u'] - F_u [v = v'],
@@ -135,7 +136,7 @@ def _apart(table: TableShares) -> tuple[Floats, Floats, Floats]:
     estimated margins the first order is too large by twice the second, on average.
 
     In the code's names a pair of letters is a covariance: `e` is of cells, `r` of their rows, `c` of their
-    columns, and `all` of P.
+    columns, and `all` of P; F_u, F_v and P are `g_row`, `g_column` and `g_whole`, and `p` is F_u F_v / P.
     """
     rows, columns = (size - 1 for size in table.shares.shape)
     shares = table.shares[:rows, :columns]

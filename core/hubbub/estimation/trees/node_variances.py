@@ -37,15 +37,18 @@ class NodeVariances:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         count = len(tree.levels)
+        # The tree's `own` is w and its `spread` r. Lists have an array per level, shape (cells,). The one of
+        # _factor begins at level 1: the factor of Y_u in (2), for e = 2.
         self._kappa: list[Floats] = []
-        self._own: list[Floats] = []
+        self._factor: list[Floats] = []
         mu = np.ones(tree.levels[0].bins)
         for j in range(count):
             if j > 0:
                 r, kappa = tree.spread[j], self._kappa[j - 1][tree.parents[j - 1]]
                 mu = 1.0 - r * (1.0 - kappa)
-                self._own.append(mu * mu - (r * (kappa - 1.0)) ** 2)
+                self._factor.append(mu * mu - (r * (kappa - 1.0)) ** 2)
             self._kappa.append(mu * (1.0 - tree.own[j]))
+        # By the power e: w^e and (1 - w)^e of (1); r^e, and the factor of D_p, of (2).
         self._weights = {power: [own**power for own in tree.own] for power in (1, 2)}
         self._rest = {power: [(1.0 - own) ** power for own in tree.own] for power in (1, 2)}
         self._spread = {power: [spread**power for spread in tree.spread] for power in (1, 2)}
@@ -128,7 +131,7 @@ class NodeVariances:
             each = tree.down(j, from_parent)
             each *= self._spread[power][j]
             if power == 2:
-                y[j] *= self._own[j - 1]
+                y[j] *= self._factor[j - 1]
             each += y[j]
             x.append(each)
         return x

@@ -123,7 +123,12 @@ def nested_shares(cells: Sequence[int], supports: Sequence[Support], level: int 
 
 
 def _information(cells: Sequence[int], supports: Sequence[Support]) -> tuple[Floats, Floats]:
-    """Return g_j and 1 / u_j per level; see `best_shares`."""
+    """Return g_j = K / (m_j v_j) and 1 / u_j per level, shape (levels,) each.
+
+    With b_x = (1[x in S] - q) / (p - q) a report's unbiased score of cell x, v_j is the variance of h . b for
+    any h of sum 0 and sum of squares 1, where all m_j ranges are equally common, and u_j that of b_x for a
+    cell that nobody is in, as the missing input's is taken to be.
+    """
     points = cells[-1]
     g, missing = [], []
     for m, support in zip(cells, supports, strict=True):
