@@ -1,4 +1,4 @@
-"""What holds for every test: one hypothesis profile, markers that follow from the folder, one device."""
+"""Rules for every test: one hypothesis profile, markers that follow from the folder, one device."""
 
 from __future__ import annotations
 

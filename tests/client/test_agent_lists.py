@@ -126,7 +126,7 @@ def test_a_clock_that_is_set_back_does_not_revive_a_list(open_agent, clock: Cloc
 
 
 def test_a_list_is_still_good_after_its_surveys_that_begin_later_were_joined(open_agent) -> None:
-    """What is over at enrolment may have its time to come: no round of them was ever answered."""
+    """A round that counts as over at enrolment may be yet to come: none of these was ever answered."""
     later = Survey.parse(LABELS.replace("2026-01-01", "2026-04-01"))
     kept = small("kept", 'type = "label"\nlabels = ["a", "b"]', rounds=65, epsilon=0.5)
     changes = Survey.parse(kept + '\n[transition]\nlag = 60\nasks = "pairs"\n')

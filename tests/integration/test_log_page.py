@@ -164,7 +164,7 @@ def test_the_page_runs_and_lies_are_named(page: Page) -> None:
     page.stop("hubbub node")
     for name in ("transparency.sqlite", "transparency.sqlite-wal", "transparency.sqlite-shm"):
         (folder / "data" / name).unlink(missing_ok=True)
-    with sqlite3.connect(folder / "data" / "archive.sqlite") as archive:
+    with contextlib.closing(sqlite3.connect(folder / "data" / "archive.sqlite")) as archive:
         assert archive.execute("SELECT count(*) FROM release").fetchone() == (17,)
     page.serve("hubbub node")
     time.sleep(2)

@@ -1,4 +1,4 @@
-"""What must hold of every world, each found from what was seen outside, the log's bytes and the archive.
+"""Invariants of every world, each found from what was seen outside, the log's bytes and the archive.
 
 None asks the code that counted: ids and symbols are read from the log's records, and counted here.
 """

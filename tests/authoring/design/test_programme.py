@@ -37,7 +37,7 @@ def example(cap: float) -> list[WantedSurvey]:
 
 
 def on_average(surveys: list[WantedSurvey], devices: int) -> float:
-    """What a device spends where rotations need not be whole."""
+    """The spending of a device where rotations need not be whole."""
     total = 0.0
     for each in surveys:
         plan = planned(each, devices)

@@ -40,7 +40,7 @@ def open_agent(tmp_path: Path, clock: Clock):
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[object, ...]]]:
-    """What answers were made of, by survey: the values then and now, in the order of answering."""
+    """The values then and now that answers were made of, by survey, in the order of answering."""
     seen: list[tuple[str, tuple[object, ...]]] = []
     through = answerer.channel_input
 

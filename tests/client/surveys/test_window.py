@@ -1,4 +1,4 @@
-"""What all answers tell about any 7 days: of answers that were given, and of a schedule at its worst."""
+"""The loss of all answers about any 7 days: of answers that were given, and of a schedule at its worst."""
 
 from __future__ import annotations
 

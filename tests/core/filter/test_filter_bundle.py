@@ -62,7 +62,7 @@ class Asked:
         return found
 
     def loss(self) -> np.ndarray:
-        """What it tells of every pair of records, nats."""
+        """The loss of every pair of records, nats."""
         if self.answer is not None:
             part, symbol = self.answer
             logs = np.log(self.channels[part].column(symbol).astype(float))[self.cells(part)]

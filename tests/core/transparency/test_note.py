@@ -147,7 +147,7 @@ def test_any_bytes_as_proof_give_a_bool(data: bytes) -> None:
 
 @given(st.integers(0, 3_000), st.integers(0, 255), st.integers(0, 3))
 def test_a_proof_with_a_byte_changed_gives_a_bool(place: int, byte: int, how: int) -> None:
-    """What is changed outside what is signed and hashed may pass: the name of a line that nobody needs."""
+    """A change outside the signed and hashed bytes may pass: that of the name of a line that nobody needs."""
     whole = proof(4, note((0, 1, 2)))
     place %= len(whole)
     broken = whole[:place] + bytes([byte]) + whole[place + (how < 3) :] if how else whole[:place]
