@@ -1,8 +1,9 @@
 """A log counted again, offline: a node's folder or a Kafka topic, from its first record to its last.
 
 Nothing is written but what the caller asks for: counts live in memory, and the log is only read. Every round
-that all partitions have sealed is released, by the code and with the bytes of the first time; an archive of
-that time is compared byte for byte, but for what its operator stated about the fleet, which no log holds.
+that all partitions have sealed is released by the code of the first time; an archive of that time is compared
+with it, but for what its operator stated about the fleet, which no log holds. One processor gives the same
+bytes; another may round last digits of a matrix product otherwise, so that numbers within 2^-40 are the same.
 A recount without an issuer is published beside its release only where nothing then shows a small group.
 """
 
@@ -22,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hubbub import Survey
+from hubbub.checking import Checked, compare
 from hubbub.survey import number_of_round
 from hubbub.transparency import Entry, hash_of
 from hubbub.wire import PartitionMap, encode_counts
@@ -118,6 +120,7 @@ TOLD_RECORDS: Final = 10_000
 
 # Stands for a release whose checksum does not hold: no release is empty.
 DAMAGED: Final = b""
+DIFFERS: Final = "differs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +203,9 @@ def run(settings: LogReplaySettings) -> int:
         print_json([json.loads(data) for data in found.values()])
     else:
         texts.results().print(_table(found, surveys, archived))
-    differing = [key for key, kept in archived.items() if kept is not None and not _same(kept, found[key])]
+    differing = [
+        key for key, kept in archived.items() if kept is not None and _verdict(kept, found[key]) == DIFFERS
+    ]
     for digest, number in differing:
         holds = "a damaged release" if archived[digest, number] == DAMAGED else "another release"
         name = f"survey {surveys[digest].id!r}, round {number_of_round(number)}"
@@ -303,12 +308,15 @@ def _public(
     return counts
 
 
-def _same(one: bytes, other: bytes) -> bool:
-    """Return whether two releases have the same bytes, but for what is stated about the fleet."""
-    if DAMAGED in (one, other):
-        return False
-    first, second = json.loads(one), json.loads(other)
-    return canonical_bytes(first | {"enrolment": None}) == canonical_bytes(second | {"enrolment": None})
+def _verdict(kept: bytes, found: bytes) -> str:
+    """Return how an archived release and a new one agree, but for what is stated about the fleet."""
+    if kept == DAMAGED:
+        return DIFFERS
+    said, again = ({**json.loads(data), "enrolment": None} for data in (kept, found))
+    if canonical_bytes(said) == canonical_bytes(again):
+        return "the same bytes"
+    compare(checked := Checked(), "", said, again)
+    return DIFFERS if checked.differences else "the same numbers"
 
 
 def _labelled(data: bytes, without: Iterable[str]) -> bytes:
@@ -389,7 +397,8 @@ def _table(
         elif kept == DAMAGED:
             said = Text("damaged", "bold red")
         else:
-            said = Text("the same bytes") if _same(kept, data) else Text("differs", "bold red")
+            verdict = _verdict(kept, data)
+            said = Text(verdict, "bold red" if verdict == DIFFERS else "")
         devices, attempts = document["devices"], document["accounting"]["attempts"]
         table.add_row(
             f"{survey.id} v{survey.version}",

@@ -26,9 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default=[],
         help="survey file (TOML); may be repeated; a log holds its surveys, a CSV needs one",
     )
-    replay.add_argument(
-        "--archive", type=Path, help="compare a log's releases with those in this folder, byte for byte"
-    )
+    replay.add_argument("--archive", type=Path, help="compare a log's releases with those in this folder")
     add_people(replay)
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
