@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import NormalDist
@@ -203,20 +203,17 @@ def _counts(checked: Checked, survey: Survey, document: Document, data: bytes) -
 
 def _supports_agree(survey: Survey, counts: PublicCounts) -> bool:
     """Return whether supports and the histograms after them can be those of n reports."""
-    inputs, place = survey.channel.inputs, survey.channel.inputs
+    channel, place = survey.channel, survey.channel.inputs
     for row in np.atleast_2d(survey.category_of):
         for category in np.flatnonzero(np.bincount(row) > 1).tolist():
             members = row == category
-            sizes = counts.cells[place:]
-            held, reports, many = int(counts.cells[:inputs][members].sum()), 0, 0
-            for size, count in enumerate(sizes.tolist()):
-                if reports == counts.n:
-                    # All reports are placed: only a longest length that nobody sent could still follow.
-                    break
-                reports, many, place = reports + count, many + size * count, place + 1
-            if (reports, many) != (counts.n, held):
+            lengths = int(channel.held(members).max()) + 1  # type: ignore[attr-defined]  # local hashing alone has supports
+            sizes = counts.cells[place : place + lengths]
+            held = int(counts.cells[: channel.inputs][members].sum())
+            if (int(sizes.sum()), int(np.arange(len(sizes)) @ sizes)) != (counts.n, held):
                 return False
-    return not counts.cells[place:].any()
+            place += lengths
+    return place == len(counts.cells)
 
 
 def _estimates(checked: Checked, survey: Survey, document: Document, counts: PublicCounts) -> None:
@@ -328,6 +325,8 @@ def _family(
         low, high = (column_of(cells, f"{before}{end}") for end in ("low", "high"))
         with np.errstate(invalid="ignore"):
             wrong = wrong_ends(exact, low, high, law, z=z, drawn=draw)
+            if law.tied is not None and wrong.any():
+                wrong &= wrong_ends(exact, low, high, replace(law, far=law.tied), z=z, drawn=draw)
         wrong = np.where(hidden, ~(np.isnan(low) & np.isnan(high)), wrong)
         checked.within += 2 * int((~wrong).sum())
         for place in np.flatnonzero(wrong).tolist():
@@ -378,11 +377,11 @@ def _mean(
 ) -> None:
     """Check the mean where the values are known as rationals: of the devices that have a number."""
     points, said, values = survey.points, document["mean"], found[0]
+    if not survey.form.tells_values:
+        _score(checked, survey, said, counts)
+        return
     if points is None:
-        if survey.form.tells_values:
-            checked.fact("mean", said, None)
-        else:
-            _score(checked, survey, said, counts)
+        checked.fact("mean", said, None)
         return
     if values is None or said is None or any(top is None for top in values.tops):
         return

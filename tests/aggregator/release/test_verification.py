@@ -13,6 +13,7 @@ from lies import LIES, printed, released, told
 from surveys import small
 
 from hubbub import Survey
+from hubbub.checking import check_release
 from hubbub.mechanisms.registry import KINDS
 from hubbub_aggregator.release.estimates import METHOD
 from hubbub_aggregator.release.verification import verify
@@ -66,6 +67,30 @@ def test_a_release_of_another_shape_is_a_difference_and_no_error() -> None:
     for bad in (b"", b"\xc0", bytes(100), data[:-1], data + b"\x00"):
         assert verify(survey, document, bad).differences
     assert verify(survey, {"method": METHOD}, data).differences
+
+
+@pytest.mark.parametrize(("buckets", "n"), [(2, 3), (4, 3), (2, 300), (2, 5000)])
+def test_honest_categories_of_hashing_are_verified(buckets: int, n: int) -> None:
+    """Histograms that end in zeros, and scores of which two populations vary alike: eight rounds of each."""
+    ranges = '[[category]]\nname = "few"\nrange = [0, 4]\n[[category]]\nname = "many"\nrange = [5, 8]\n'
+    hashed = f'"local_hashing"\nbuckets = {buckets}'
+    text = small("one", 'type = "integer"\nlow = 0\nhigh = 8').replace('"grr"', hashed) + ranges
+    survey, rng = Survey.parse(text), np.random.default_rng(n)
+    for _ in range(8):
+        document, data = printed(survey, n, rng)
+        assert check_release(survey, document, data).differences == []
+
+
+def test_the_mean_of_a_score_is_checked_without_the_estimator() -> None:
+    chance, rng = random.Random(2), np.random.default_rng(2)  # noqa: S311 - test cases
+    survey = None
+    while survey is None:
+        survey = random_surveys.survey(chance, random_surveys.attributes(chance), "s", "linear")
+    honest = printed(survey, 300, rng)
+    assert check_release(survey, *honest).differences == []
+    lied = told("the mean", honest, chance)
+    assert lied is not None
+    assert [each.path for each in check_release(survey, *lied).differences] == ["mean.estimate"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
