@@ -96,9 +96,10 @@ class Table:
         rows: Dictionaries with the columns of docs/api.md; times are text, ISO 8601 in UTC.
         title: What they are about, for a plot.
 
-    The table of one round of a cross table has statistics, too. Their rows have `statistic`, `of`, `given`,
-    `group`, `reading`, `estimate`, `low`, `high`, `p_value` and `note`; an estimate that so many reports
-    cannot give is None, and `note` says why. They are of everybody who could have been asked.
+    The table of one round of a cross table or a bundle has statistics, too. Their rows have `statistic`,
+    `of`, `given`, `group`, `reading`, `estimate`, `low`, `high`, `simultaneous_low` and `simultaneous_high`
+    (all of this kind at once), `p_value` and `note`; an estimate that so many reports cannot give is None,
+    and `note` says why. They are of everybody who could have been asked.
     """
 
     rows: Sequence[Row]
@@ -142,7 +143,7 @@ class Table:
             level: Coverage of the intervals, each alone.
 
         Raises:
-            NotFoundError: If this is not the table of one round of a cross table.
+            NotFoundError: If this is not the table of one round of a survey with tables.
             BadAnswerError: If an argument breaks its rule.
         """
         return self._statistics("conditional", of=of, given=given, level=level)
@@ -181,7 +182,7 @@ class Table:
             level: Coverage of the intervals, each alone.
 
         Raises:
-            NotFoundError: If this is not the table of one round of a cross table.
+            NotFoundError: If this is not the table of one round of a survey with tables.
             BadAnswerError: If an argument breaks its rule.
         """
         if isinstance(census, Path):

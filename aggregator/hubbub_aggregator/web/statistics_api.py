@@ -1,4 +1,4 @@
-"""Statistics of cross tables: the part of the read API that computes what a reader asks of one round."""
+"""Statistics of tables: the part of the read API that computes what a reader asks of one round."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from hubbub_aggregator.web.responses import CSV, JSON, problem, rendered
 from hubbub_aggregator.web.snapshot_cache import SnapshotCache
 from hubbub_aggregator.web.table_statistics import (
     COLUMNS_OF_STATISTICS,
-    PAIRED,
     STATISTICS,
     StatisticRow,
-    TableStatistics,
+    statistic_rows,
 )
 
 MOST_CHARACTERS: Final = 4096
@@ -63,7 +62,7 @@ class StatisticsApi:
             digest, number, found = round_named(request, edition)
             table = edition.digests[digest].get("table")
             if table is None:
-                raise ProblemError(problem(409, "statistics", "must be of a cross table", digest))
+                raise ProblemError(problem(409, "statistics", "must be of a cross table or a bundle", digest))
             asked = {name: request.query_params.get(name, "") for name in _ASKED}
             too_long = next((name for name, text in asked.items() if len(text) > MOST_CHARACTERS), None)
             if too_long is not None:
@@ -95,15 +94,7 @@ def _rows(found: Found, table: Found, kind: str, asked: dict[str, str]) -> list[
         level = float(asked["level"] or 0.95)
     except ValueError:
         raise ParameterError(f"level must be a number, got {asked['level']}") from None
-    statistics = TableStatistics(found, table, level=level)
-    if kind == "independence":
-        return list(statistics.independence())
-    of, given = asked["of"], asked["given"]
-    if kind == "regression":
-        return list(statistics.regression(of, [name for name in asked["on"].split(",") if name]))
-    if kind == "reweighted":
-        return list(statistics.reweighted(of, given, asked["census"]))
-    return list(PAIRED[kind](statistics, of, given))
+    return statistic_rows(found, table, kind, asked, level=level)
 
 
 def _document(

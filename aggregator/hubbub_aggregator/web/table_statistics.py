@@ -1,4 +1,4 @@
-"""Statistics of a release of a cross table, from the release and from what is public of its survey.
+"""Statistics of a release of tables, from the release and from what is public of its survey.
 
 Nothing here is part of a release. Statistics are of everybody who could have been asked, if those who
 answered are like a random part of them. What so many reports cannot give is refused by the plan, and said so.
@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
-from itertools import combinations
-from typing import Any, Final, TypeAlias
+from itertools import combinations, permutations
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.estimation import (
+    Noise,
     RatioSpan,
     RefusedStatisticError,
     TableNoise,
@@ -33,7 +34,8 @@ from hubbub.estimation import (
     odds_ratio,
     reweighted_shares,
 )
-from hubbub.survey import IntegerDomain, Survey
+from hubbub.mechanisms import PooledNoise, Pooling, SampledParts, channel_from_spec
+from hubbub.survey import Bundle, IntegerDomain, Survey
 
 Facts: TypeAlias = dict[str, Any]
 
@@ -56,6 +58,9 @@ class StatisticRow:
         estimate: None where it is refused.
         low: The lower end of its interval.
         high: The upper end.
+        simultaneous_low: The lower end where all intervals of this kind, of all pairs of attributes that the
+            survey has in a table, hold at once (Bonferroni).
+        simultaneous_high: Its upper end.
         p_value: Of a test alone, as one of all pairs (Holm).
         note: What is to be known beside, or why it is refused; "" mostly.
     """
@@ -68,6 +73,8 @@ class StatisticRow:
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
+    simultaneous_low: float | None = None
+    simultaneous_high: float | None = None
     p_value: float | None = None
     note: str = ""
 
@@ -77,12 +84,23 @@ COLUMNS_OF_STATISTICS: Final = tuple(field.name for field in fields(StatisticRow
 
 @lru_cache(maxsize=64)
 def table_facts(survey: Survey) -> Facts | None:
-    """Return what statistics need of a cross table, as JSON types: readings and noise; None of others."""
+    """Return what statistics need of a survey's tables, as JSON types; None of a survey without any.
+
+    They are readings, the attributes of each table by their place, and the noise: the numbers of a cross
+    table, or the channel of a bundle.
+    """
     margins, form = survey.category_of, survey.form
+    names = list(survey.category_names)
+    if form.samples_parts:
+        sizes: list[int] = list(cast(SampledParts, survey.channel).readings)
+        tables = [list(table) for table in cast(Bundle, form).tables]
+        known: Facts = {"channel": survey.channel.to_spec()}
     # A score and sets have no margins; the levels of a tree are none.
-    if margins.ndim != 2 or not margins.size or not form.tells_values or form.cell_levels is not None:
+    elif margins.ndim != 2 or not margins.size or not form.tells_values or form.cell_levels is not None:
         return None
-    names, sizes = list(survey.category_names), [int(np.ptp(row)) + 1 for row in survey.category_of]
+    else:
+        sizes, tables = [int(np.ptp(row)) + 1 for row in margins], [list(range(len(margins)))]
+        known = {"noise": asdict(TableNoise.of(survey.channel))}
     attributes = []
     for attribute, size in zip(survey.attributes, sizes, strict=True):
         own, names = names[: size - 1], names[size:]
@@ -90,11 +108,11 @@ def table_facts(survey: Survey) -> Facts | None:
         by_value = isinstance(attribute.domain, IntegerDomain) and len(readings) == attribute.size
         numbers = [float(reading) for reading in readings] if by_value else None
         attributes.append({"id": attribute.id, "readings": readings, "numbers": numbers})
-    return {"attributes": attributes, "noise": asdict(TableNoise.of(survey.channel))}
+    return {"attributes": attributes, "tables": tables, **known}
 
 
 class TableStatistics:
-    """The statistics of one release of a cross table.
+    """The statistics of one release of tables.
 
     Args:
         found: The release, with estimates.
@@ -107,14 +125,20 @@ class TableStatistics:
 
     def __init__(self, found: Mapping[str, Any], table: Facts, *, level: float = 0.95) -> None:
         self._attributes = {each["id"]: each for each in table["attributes"]}
-        shape = [len(each["readings"]) + 1 for each in table["attributes"]]
-        values = [cell["estimate"] for cell in found.get("values") or ()]
-        if len(values) != math.prod(shape) or None in values:
-            raise ParameterError("a round must have estimates for statistics, got one without")
+        sizes = [len(each["readings"]) + 1 for each in table["attributes"]]
         if not 0.0 < level < 1.0:
             raise ParameterError(f"level must be within (0, 1), got {level:g}")
-        shares = np.array(values, dtype=np.float64).reshape(shape)
-        self._table = TableShares(shares, 1, int(found["devices"]), TableNoise(**table["noise"]))
+        values = [cell["estimate"] for cell in found.get("values") or ()]
+        shapes = [tuple(sizes[member] for member in members) for members in table["tables"]]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        if len(values) != ends[-1]:
+            raise ParameterError("a round must have estimates for statistics, got one without")
+        shares = np.split(np.array(values, dtype=np.float64), ends[:-1])
+        noise = _noises(found, table)
+        self._tables = {
+            tuple(members): TableShares(own.reshape(shape), 1, int(found["devices"]), noise(tuple(members)))
+            for members, own, shape in zip(table["tables"], shares, shapes, strict=True)
+        }
         self._level = level
 
     def conditional(self, of: str, given: str) -> Iterator[StatisticRow]:
@@ -168,14 +192,20 @@ class TableStatistics:
             yield _filled(StatisticRow("reweighted", of, given, reading=reading), span)
 
     def independence(self) -> Iterator[StatisticRow]:
-        """Yield Cramer's V of every pair of attributes, with the test of independence among all pairs."""
-        pairs = list(combinations(self._attributes, 2))
-        tests = [independence(self._pair(*pair)) for pair in pairs]
-        for pair, p_value in zip(pairs, holm([test.p_value for test in tests]), strict=True):
+        """Yield Cramer's V of every pair of attributes in a table, with the test of it among all pairs."""
+        tests: dict[tuple[str, str], tuple[float, str]] = {}
+        for pair in self._pairs:
+            try:
+                tests[pair] = independence(self._pair(*pair)).p_value, ""
+            except ParameterError as error:
+                tests[pair] = 1.0, str(error)
+        p_values = holm([p_value for p_value, _ in tests.values()])
+        for (pair, (_, refused)), p_value in zip(tests.items(), p_values, strict=True):
             try:
                 found = association(self._pair(*pair), level=self._level)
-            except RefusedStatisticError as error:
-                yield StatisticRow("independence", *pair, p_value=p_value, note=str(error))
+            except ParameterError as error:
+                known = None if refused else p_value
+                yield StatisticRow("independence", *pair, p_value=known, note=refused or str(error))
                 continue
             span = RatioSpan(found.estimate, found.low, found.high, found.whole)
             note = "a margin is within 3 errors of 0: join its readings" if found.whole else ""
@@ -210,12 +240,60 @@ class TableStatistics:
     def _pair(self, rows: str, columns: str) -> TableShares:
         return self._of([rows, columns])
 
+    def rows(self, kind: str, asked: Mapping[str, str]) -> list[StatisticRow]:
+        """Return the rows of a kind of statistic.
+
+        Args:
+            kind: One of STATISTICS.
+            asked: Its arguments: `of`, `given`, `on` with commas between, `census`; "" where there is none.
+        """
+        return list(self._yielded(kind, asked))
+
+    def count(self, kind: str) -> int:
+        """Return how many rows a kind of statistic has over all pairs of attributes; 0 where none."""
+        if kind == "independence":
+            return len(self._pairs)
+        both = [(len(self._readings(given)), of) for pair in self._pairs for given, of in permutations(pair)]
+        return sum(
+            {
+                "conditional": groups * len(self._readings(of)),
+                "odds_ratio": groups * len(self._readings(of)),
+                "difference": math.comb(groups, 2) * len(self._readings(of)),
+                "mean": groups * (self._known(of)["numbers"] is not None),
+            }.get(kind, 0)
+            for groups, of in both
+        )
+
+    def _yielded(self, kind: str, asked: Mapping[str, str]) -> Iterator[StatisticRow]:
+        if kind == "independence":
+            return self.independence()
+        of, given = asked["of"], asked["given"]
+        if kind == "regression":
+            return self.regression(of, [name for name in asked["on"].split(",") if name])
+        if kind == "reweighted":
+            return self.reweighted(of, given, asked["census"])
+        return PAIRED[kind](self, of, given)
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Every two attributes that are in a table together."""
+        found = [(one, two) for members in self._tables for one, two in combinations(sorted(members), 2)]
+        names = list(self._attributes)
+        return [(names[one], names[two]) for one, two in sorted(set(found))]
+
     def _of(self, names: Sequence[str]) -> TableShares:
         order = list(self._attributes)
         cells = math.prod(len(self._known(name)["readings"]) + 1 for name in names)
         if cells > MOST_CELLS:
             raise ParameterError(f"statistics must be of at most {MOST_CELLS:,} combinations, got {cells:,}")
-        return self._table.of([order.index(name) for name in names])
+        axes = [order.index(name) for name in names]
+        held = next((members for members in self._tables if set(axes) <= set(members)), None)
+        if held is None:
+            raise ParameterError(f"attributes must be of one table of the survey, got {', '.join(names)}")
+        table = self._tables[held]
+        if np.isnan(table.shares).any():
+            raise ParameterError("a table must have estimates for statistics, got one that no report told")
+        return table.of([held.index(axis) for axis in axes])
 
     def _known(self, name: str) -> Facts:
         if name not in self._attributes:
@@ -238,6 +316,41 @@ PAIRED: Final[Mapping[str, Callable[[TableStatistics, str, str], Iterator[Statis
 
 STATISTICS: Final = ("independence", *PAIRED, "reweighted", "regression")
 """Every kind of statistic, by name."""
+
+
+def statistic_rows(
+    found: Mapping[str, Any], table: Facts, kind: str, asked: Mapping[str, str], *, level: float
+) -> list[StatisticRow]:
+    """Return the rows of a kind of statistic, with intervals of each alone and of all at once.
+
+    Args:
+        found: The release, with estimates.
+        table: What `table_facts` gave of its survey.
+        kind: One of STATISTICS.
+        asked: Its arguments; see `TableStatistics.rows`.
+        level: Coverage of the intervals.
+
+    Raises:
+        ParameterError: If the release has no estimates, or an argument breaks its rule.
+    """
+    statistics = TableStatistics(found, table, level=level)
+    rows = statistics.rows(kind, asked)
+    many = max(statistics.count(kind), len(rows), 1)
+    wide = TableStatistics(found, table, level=1.0 - (1.0 - level) / many).rows(kind, asked)
+    return [
+        replace(row, simultaneous_low=each.low, simultaneous_high=each.high)
+        for row, each in zip(rows, wide, strict=True)
+    ]
+
+
+def _noises(found: Mapping[str, Any], table: Facts) -> Callable[[tuple[int, ...]], Noise]:
+    """Return what gives the noise of a table by its attributes."""
+    if "noise" in table:
+        alone = TableNoise(**table["noise"])
+        return lambda _: alone
+    channel = channel_from_spec(table["channel"])
+    pooling = Pooling(cast(SampledParts, channel), [line["reports"] for line in found["parts"]])
+    return lambda members: PooledNoise(pooling, members)
 
 
 def _filled(row: StatisticRow, span: RatioSpan) -> StatisticRow:

@@ -12,8 +12,9 @@ The snapshot is a plain dictionary of JSON types, never changed after it was pub
           "epsilon": {"declared": 2.0, "certified": 1.9999999999},
           "minimum_cohort": 100, "planned_devices": 20000,
           "step": 100,                               the fewest reports between two views of an open round
-          "table": {"attributes": [{"id", "readings", "numbers"}], "noise": {...}},
-                                                     only of a cross table: what `table_statistics` needs
+          "table": {"attributes": [{"id", "readings", "numbers"}], "tables": [[0, 1]], "noise": {...}},
+                                                     only of a cross table: what `table_statistics` needs;
+                                                     of a bundle with "channel" for "noise"
           "quota": 60000,                            the most reports that a round takes; null: no limit
           "schedule": {"start": "2026-01-01T00:00:00Z", "round_s": 86400, "rounds": 1,
                        "lateness_s": 3600},      how long after its end reports of a round are taken

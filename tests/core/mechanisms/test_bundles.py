@@ -13,6 +13,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     PART_ALARM,
     BundleEstimator,
+    PooledNoise,
     Pooling,
     SampledPart,
     SampledParts,
@@ -249,3 +250,55 @@ def test_chances_are_tails_of_the_binomial():
         p = part.share / WORD
         due = sum(math.comb(12, k) * p**k * (1 - p) ** (12 - k) for k in range(many, 13))
         assert chance == pytest.approx(due, rel=1e-9)
+
+
+def test_the_noise_of_a_pooled_table_is_that_of_every_set_of_every_part_enumerated():
+    """Independent devices of a joint crowd, their sets enumerated one by one and scored over whole parts."""
+    readings, tables, reports = (2, 3, 2), [(0, 1), (1, 2), (0, 1, 2), (2,)], [300, 500, 700, 200]
+    channel = channel_of(readings, tables, (0.2, 0.3, 0.4, 0.1))
+    crowd = np.random.default_rng(2).dirichlet(np.ones(12))
+    pooling = Pooling(channel, reports)
+    for table in [(0, 1), (1, 0), (0, 2), (1,), (2, 0, 1)]:
+        rising = tuple(sorted(table))
+        due = np.zeros((math.prod(readings[j] for j in table),) * 2)
+        for part, matrix in pooling.scores(rising).items():
+            oracle, own = channel.oracles[part], margin(crowd, tables[part], readings)
+            support = oracle.levels[0].support
+            p, q = float(support.p), float(support.q)
+            sets = list(itertools.combinations(range(oracle.inputs), oracle.size))
+            held = np.array([[cell in each for cell in range(oracle.inputs)] for each in sets], dtype=float)
+            inside = p / math.comb(oracle.inputs - 1, oracle.size - 1)
+            outside = (1.0 - p) / math.comb(oracle.inputs - 1, oracle.size)
+            chances = np.where(held @ np.eye(oracle.inputs) > 0, inside, outside) @ own
+            scores = (held - q) / (p - q) @ matrix.T
+            mean = chances @ scores
+            due += ((scores.T * chances) @ scores - np.outer(mean, mean)) / reports[part]
+        axes = [rising.index(j) for j in table]
+        shape = [readings[j] for j in rising]
+        turned = np.arange(len(due)).reshape(shape).transpose(axes).ravel()
+        shares = margin(crowd, rising, readings)[turned]
+        found = PooledNoise(pooling, table).covariance(shares, cells=1, devices=1700)
+        np.testing.assert_allclose(found, due[np.ix_(turned, turned)], rtol=1e-9, atol=1e-15)
+        if len(table) == 2:
+            swapped = (
+                PooledNoise(pooling, table)
+                .along((1, 0))
+                .covariance(shares.reshape([readings[j] for j in table]).T.ravel(), cells=1, devices=1700)
+            )
+            assert np.linalg.eigvalsh(swapped) == pytest.approx(np.linalg.eigvalsh(found), abs=1e-15)
+
+
+def test_the_noise_of_a_table_is_its_stated_error_and_the_choice_of_devices():
+    readings, n = (2, 3, 2), 4000
+    channel = channel_of(readings, PAIRS, (0.3, 0.25, 0.45))
+    crowd = np.random.default_rng(4).dirichlet(np.ones(12))
+    found = BundleEstimator(channel, tables=PAIRS).expected_estimate(crowd, n)
+    pooling = Pooling(channel, n * np.array([part.share for part in channel.parts]) / WORD)
+    start = 0
+    for table in PAIRS:
+        f = margin(crowd, table, readings)
+        own = slice(start, start := start + len(f))
+        noise = PooledNoise(pooling, table).covariance(f, cells=1, devices=n)
+        due = found.value_errors[own] ** 2 + (f - f * f) / n
+        np.testing.assert_allclose(np.diag(noise), due, rtol=1e-3)  # reports are whole numbers there
+        np.testing.assert_allclose(noise.sum(axis=0), 0.0, atol=1e-12)  # a table always sums to one

@@ -83,7 +83,7 @@ def _operations() -> dict[str, tuple[str, str, str | _Body]]:
             "A release counted again without issuers, as often as its operator published it.",
             "Recounts",
         ),
-        round_ + "/statistics": ("statistics", "Statistics of a cross table.", "Statistics"),
+        round_ + "/statistics": ("statistics", "Statistics of tables.", "Statistics"),
         round_ + "/statistics.csv": ("statistics_csv", "The same as a table.", ("text/csv", _TEXT)),
         round_ + ".csv": ("round_csv", "One round as a tidy table.", csv),
         round_ + ".ndjson": ("round_ndjson", "The same table, a JSON object per line.", lines),
@@ -128,8 +128,8 @@ def _path(path: str, name: str, summary: str, answer: str | _Body) -> Schema:
 
 _REFUSALS: Final = {
     "change": ("409", "The two cannot be compared; why is said."),
-    "statistics": ("409", "The survey asks for no cross table."),
-    "statistics_csv": ("409", "The survey asks for no cross table."),
+    "statistics": ("409", "The survey asks for no table."),
+    "statistics_csv": ("409", "The survey asks for no table."),
     "releases_parquet": ("501", "The server has no DuckDB to write Parquet with."),
 }
 """Operations that answer with one more status than the others, and when."""

@@ -79,7 +79,7 @@ def schemas() -> Schema:
     schedule = {"start": _TIME} | _all(_COUNT, "round_s rounds rotation")
     shuffled = _all(_COUNT, "reports watched_reports") | _all(_NUMBER, "epsilon watched_epsilon delta")
     statistic = _all(_TEXT, "statistic of note") | _all(_or_null(_TEXT), "given group reading")
-    statistic |= _all(_NUMBER_OR_NULL, "estimate low high p_value")
+    statistic |= _all(_NUMBER_OR_NULL, "estimate low high simultaneous_low simultaneous_high p_value")
     cells = _all(_list(_ref("Estimate")), "values categories") | {"mean": _or_null(_ref("Estimate"))}
     lines = _all(_list(_ref("Line")), "values categories")
     changed = _all(_list(_ref("Changed")), "values categories") | {"mean": _or_null(_ref("Changed"))}

@@ -1,4 +1,4 @@
-// Statistics of a cross table: whether its attributes are independent, and the shares of one within another's groups.
+// Statistics of tables: whether attributes are independent, and the shares of one within another's groups.
 
 import { stateKey } from "./answers.js";
 import { el, setText, show } from "./dom.js";
@@ -24,9 +24,10 @@ export class Statistics {
 
   update(survey, round, line) {
     const known = Boolean(survey.table) && !round.suppressed && Boolean(round.values?.length || round.values_omitted);
-    show(this.element, known);
-    if (!known) return;
-    this.#offer(survey.table.attributes.map(({ id }) => id));
+    const paired = known && survey.table.tables.some((members) => members.length > 1);
+    show(this.element, paired);
+    if (!paired) return;
+    this.#offer(survey.table);
     const base = `api/v1/surveys/${survey.digest}/rounds/${round.round}/statistics`;
     const [of, given] = JSON.parse(this.choice.value);
     const asked = `kind=conditional&of=${encodeURIComponent(of)}&given=${encodeURIComponent(given)}`;
@@ -35,8 +36,11 @@ export class Statistics {
     this.shares.update(this.#rows(`${base}?${asked}`, line).map((row) => [row.group, row.reading, ...shareOf(row), row.note]));
   }
 
-  #offer(ids) {
-    const texts = ids.flatMap((of) => ids.filter((given) => given !== of).map((given) => [JSON.stringify([of, given]), `${of} within ${given}`]));
+  // Every two attributes that are in a table together.
+  #offer({ attributes, tables }) {
+    const ids = attributes.map(({ id }) => id);
+    const together = (i, j) => i !== j && tables.some((members) => members.includes(i) && members.includes(j));
+    const texts = ids.flatMap((of, i) => ids.filter((_, j) => together(i, j)).map((given) => [JSON.stringify([of, given]), `${of} within ${given}`]));
     if (texts.length === this.choice.options.length && texts.every(([value], i) => this.choice.options[i].value === value)) return;
     this.choice.replaceChildren(...texts.map(([value, text]) => {
       const option = el("option", { value });

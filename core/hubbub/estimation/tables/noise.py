@@ -12,16 +12,31 @@ who could have been asked, if those who answered are like a random part of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.channel import Channel
+from hubbub.channels.sets import Support
 from hubbub.errors import ParameterError
 from hubbub.estimation.margins import MarginsEstimator
 
 Floats = NDArray[np.float64]
+
+
+class Noise(Protocol):
+    """A law of the errors of a table's shares."""
+
+    def covariance(self, shares: Floats, *, cells: int, devices: int) -> Floats:
+        """Return the covariance of shares of groups of so many combinations, of devices of that crowd."""
+        ...
+
+    def along(self, axes: Sequence[int]) -> Noise:
+        """Return the noise of the table's margin over some attributes, in that order."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,21 @@ class TableNoise:
         each = m * (float(one[half == 0].mean()) - alone)
         shared = (float(sums[0]) - m * own - m * m * common - each) / (2.0 * (m - 1.0))
         return cls(own, common, each - 2.0 * shared, shared)
+
+    @classmethod
+    def of_sets(cls, support: Support) -> TableNoise:
+        """Return the noise of subset selection, from the chances that a set holds one cell, and two."""
+        p, q, own, other = (float(x) for x in (support.p, support.q, support.p_pair, support.q_pair))
+        scale = (p - q) ** 2
+        common, shared = (other - q * q) / scale, (own - p * q - other + q * q) / scale
+        alone = q * (1.0 - q) / scale
+        by_share = p * (1.0 - p) / scale - alone - 2.0 * shared
+        return cls(alone - common, common, by_share, shared)
+
+    def along(self, axes: Sequence[int]) -> Self:
+        """Return the same: it says the noise of any sums of cells."""
+        del axes
+        return self
 
     def covariance(self, shares: Floats, *, cells: int, devices: int) -> Floats:
         """Return the covariance of the shares of equal groups of combinations, of devices drawn from a crowd.

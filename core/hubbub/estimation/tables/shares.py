@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.tables.noise import TableNoise
+from hubbub.estimation.tables.noise import Noise
 
 Floats = NDArray[np.float64]
 
@@ -42,13 +42,13 @@ class TableShares:
         shares: F, shape (r_1, ..., r_k); they may be negative.
         cells: m, the combinations of the whole table that each share is the sum of.
         devices: n.
-        noise: Of the table's channel.
+        noise: Of the table's channel, or of all parts that tell it.
     """
 
     shares: Floats
     cells: int
     devices: int
-    noise: TableNoise
+    noise: Noise
 
     def of(self, axes: Sequence[int]) -> TableShares:
         """Return the shares of some attributes' combinations, in the order asked.
@@ -63,7 +63,7 @@ class TableShares:
         summed = self.shares.sum(axis=rest)
         turned = np.transpose(summed, [kept.index(axis) for axis in axes])
         many = self.shares.size // summed.size
-        return TableShares(turned, self.cells * many, self.devices, self.noise)
+        return TableShares(turned, self.cells * many, self.devices, self.noise.along(axes))
 
     @cached_property
     def crowd(self) -> Floats:

@@ -17,7 +17,6 @@ agree in every margin that they share, and sum to one; they are unbiased for eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
@@ -95,30 +94,28 @@ class Pooling:
             pooled table is 1 / cells plus the sum over parts of matrix @ the part's own shares.
         """
         readings = self.channel.readings
+        found = {}
+        for part, matrix in self.shared_scores(table).items():
+            members = self.channel.parts[part].members
+            held = matrix.reshape(-1, *(readings[j] if j in table else 1 for j in members))
+            whole = np.broadcast_to(held, (len(matrix), *(readings[j] for j in members)))
+            found[part] = whole.reshape(len(matrix), -1)
+        return found
+
+    def shared_scores(self, table: Members) -> dict[int, Floats]:
+        """Return the same of each part's margin over the attributes that it shares with the table, rising."""
+        readings = self.channel.readings
         found: dict[int, Floats] = {}
         for component in components_of(table):
             for part, weight in self.weights(component).items():
-                members = self.channel.parts[part].members
-                # Attributes of both in the order of the table, then those of the part alone.
-                matrix = np.array(weight)
+                matrix = np.array([[weight]])
                 for j in table:
                     r = readings[j]
-                    inside = j in members
                     if j in component:
                         factor = np.eye(r) - 1.0 / r
                     else:
-                        factor = np.full((r, r if inside else 1), 1.0 / r)
-                    matrix = np.multiply.outer(matrix, factor)
-                others = [j for j in members if j not in table]
-                for j in others:
-                    matrix = np.multiply.outer(matrix, np.ones(readings[j]))
-                rows = [2 * i for i in range(len(table))]
-                at = {j: 2 * i + 1 for i, j in enumerate(table)}
-                at |= {j: 2 * len(table) + i for i, j in enumerate(others)}
-                dropped = [at[j] for j in table if j not in members]
-                columns = [at[j] for j in members]
-                cells = math.prod(readings[j] for j in table)
-                shaped = matrix.transpose(*rows, *columns, *dropped).reshape(cells, -1)
+                        factor = np.full((r, r if j in self.channel.parts[part].members else 1), 1.0 / r)
+                    matrix = np.kron(matrix, factor)
                 known = found.get(part)
-                found[part] = shaped if known is None else known + shaped
+                found[part] = matrix if known is None else known + matrix
         return found
