@@ -1,0 +1,45 @@
+// A device in a page, for tests: it goes through the rounds of what its own server asks, and says what it has done.
+import { openAgent } from '../src/agent/agent.js';
+import { hex } from '../src/agent/schedule.js';
+
+export const ATTRIBUTES = [
+  { id: 'health', kind: 'evolving', type: 'label', domain: ['excellent', 'good', 'fair', 'poor'] },
+  { id: 'age', kind: 'static', type: 'integer', domain: [10, 19] },
+  { id: 'sex', kind: 'static', type: 'label', domain: ['f', 'm'] },
+];
+
+/** Return an agent whose owner has agreed, of this page's own server. */
+export function opened(settings) {
+  return openAgent({
+    collector: new URL(document.baseURI).origin, attributes: ATTRIBUTES, policy: { requireOptIn: 'no' }, limits: { gap_s: 0 }, ...settings,
+  });
+}
+
+function tell(words) {
+  return fetch('/told', { method: 'POST', body: JSON.stringify(words) });
+}
+
+/** Go through rounds, tell the server of every answer once it is made, and upload every eighth round. */
+export async function live({ start, length, budget, from, to, name = '' }) {
+  let round = from;
+  const agent = await opened({ budget, clock: () => start + round * length + 1 });
+  await agent.refresh();
+  await agent.set('age', 13);
+  for (; round < to; round++) {
+    await agent.set('health', ATTRIBUTES[0].domain[round % 4]);
+    const made = await agent.answer();
+    await tell({ name, round, made });
+    if (round % 8 === 0) await agent.upload();
+  }
+  while ((await agent.upload()).waiting > 0) await new Promise((next) => setTimeout(next, 5));
+  const { loss, committed, sent } = await agent.account();
+  await tell({ name, done: true, loss, committed, sent: sent.map((each) => hex(each.report)) });
+}
+
+if (location.search) {
+  const given = Object.fromEntries(new URLSearchParams(location.search));
+  const read = (value) => (value !== '' && Number.isFinite(Number(value)) ? Number(value) : value);
+  live(Object.fromEntries(Object.entries(given).map(([key, value]) => [key, read(value)]))).catch((error) =>
+    tell({ failed: `${error} ${error.stack}` }),
+  );
+}

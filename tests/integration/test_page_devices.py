@@ -1,0 +1,275 @@
+"""Devices in pages of chromium: what they owe their owner whatever tabs, reloads and kills do."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import independent_bound
+import page_devices
+import pytest
+from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from surveys import AGE_BY_SEX, LABELS, START_S, VISITS
+
+from hubbub.survey.signed_list import SurveyList
+from hubbub.survey.survey import Survey
+from hubbub.wire import report as wire
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium is not at hand"),
+]
+
+KILLS = 10
+ROUNDS = 400
+TAB_ROUNDS = 60
+BUDGET = 0.01 * ROUNDS + 2.1
+DAY_S = 86_400
+
+
+def changed(text: str, *changes: tuple[str, str]) -> Survey:
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return Survey.parse(text)
+
+
+LONG = [
+    changed(LABELS, ("rounds = 3", f"rounds = {ROUNDS}"), ("epsilon = 1.0", "epsilon = 0.01")),
+    changed(AGE_BY_SEX, ("rounds = 2", f"rounds = {ROUNDS}")),
+]
+LIFE = {"start": START_S, "length": DAY_S, "budget": BUDGET}
+
+
+def check_answers(
+    surveys: list[Survey], reports: list[wire.Report], told: list[dict[str, Any]], final: dict[str, Any]
+) -> None:
+    """What came holds every answer that was told of, each round once, and the account covers all of it."""
+    came: dict[tuple[bytes, int], set[tuple[bytes, object]]] = defaultdict(set)
+    for each in reports:
+        came[each.digest, each.round].add((each.id, each.symbol))
+    assert all(len(seen) == 1 for seen in came.values()), "a round was answered twice"
+    acknowledged = {
+        (bytes.fromhex(one["digest"]), one["round"], bytes.fromhex(one["id"]))
+        for words in told
+        for one in words.get("made", [])
+    }
+    ids = {(digest, number, report_id) for (digest, number), ((report_id, _),) in came.items()}
+    assert acknowledged <= ids, "an answer was lost"
+    sent = [wire.decode_report(bytes.fromhex(each)) for each in final["sent"]]
+    assert {(each.digest, each.round, each.id) for each in sent} == ids
+    lines = [independent_bound.Told(each.digest, each.round, each.symbol) for each in sent]
+    least = independent_bound.largest_log_ratio([survey.canonical for survey in surveys], lines)
+    assert least <= final["loss"] + 2 * independent_bound.ROUNDING
+    assert final["loss"] <= final["committed"] <= BUDGET
+
+
+def drained(site: page_devices.Site) -> list[dict[str, Any]]:
+    found = []
+    while not site.told.empty():
+        found.append(site.told.get())
+        assert "failed" not in found[-1], found[-1]
+    return found
+
+
+def test_no_acknowledged_answer_is_lost_when_the_browser_is_killed(tmp_path: Path) -> None:
+    chance = random.Random(35)  # noqa: S311 - of a test
+    told: list[dict[str, Any]] = []
+    with page_devices.site(LONG) as site:
+        begin = 0
+        for _ in range(KILLS):
+            with page_devices.browsing(tmp_path, site.url, **LIFE, **{"from": begin, "to": ROUNDS}):
+                for _ in range(chance.randint(1, 12)):
+                    told.append(site.told.get(timeout=60))
+                    assert "failed" not in told[-1], told[-1]
+                assert "done" not in told[-1], "it had nothing left to be killed at"
+            told += drained(site)
+            begin = max(0, told[-1]["round"] - 2)
+        end = told[-1]["round"] + 3
+        with page_devices.browsing(tmp_path, site.url, **LIFE, **{"from": begin, "to": end}):
+            while not told[-1].get("done"):
+                told.append(site.told.get(timeout=60))
+                assert "failed" not in told[-1], told[-1]
+    check_answers(LONG, site.reports(), told, told[-1])
+
+
+def test_two_tabs_are_one_device(tmp_path: Path) -> None:
+    words = {**LIFE, "from": 0, "to": TAB_ROUNDS}
+    with page_devices.site(LONG) as site, running_browser(tmp_path) as browser:
+        for tab in ("one", "two"):
+            browser.switch_to.new_window("window")
+            browser.get(f"{site.url}/?" + "&".join(f"{k}={v}" for k, v in {**words, "name": tab}.items()))
+        told, ends = [], []
+        while len(ends) < 2:
+            told.append(site.told.get(timeout=120))
+            assert "failed" not in told[-1], told[-1]
+            ends += [told[-1]] if told[-1].get("done") else []
+    by = {
+        tab: sum(len(each.get("made", [])) for each in told if each["name"] == tab) for tab in ("one", "two")
+    }
+    assert sum(by.values()) == 2 * TAB_ROUNDS
+    assert min(by.values()) > 0, "one tab made all the answers"
+    check_answers(LONG, site.reports(), told, ends[-1])
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with running_browser(tmp_path_factory.mktemp("profile")) as driver:
+        driver.set_script_timeout(60)
+        yield driver
+
+
+def told_by(browser: Browser, url: str, script: str, *arguments: object) -> Any:
+    """What a script returns in a page of the site, which has `opened`, and `now` as its agents' clock."""
+    browser.get(url)
+    return browser.execute_async_script(
+        "const done = arguments[arguments.length - 1]; const given = [...arguments].slice(0, -1);"
+        f"let now = {START_S + 1}; const clock = () => now;"
+        "import('/test/page-device.js').then(async ({opened}) => {" + script + "})"
+        ".then(done, (error) => done(`${error.reason ?? error} ${error.message}`));",
+        *arguments,
+    )
+
+
+def test_a_survey_needs_the_owners_yes_and_room_in_the_budget(browser: Browser) -> None:
+    unlike = changed(LABELS, ('"poor"', '"bad"'), ("self-rated-health", "unlike"))
+    high = changed(LABELS, ("epsilon = 1.0", "epsilon = 3.0"), ("self-rated-health", "high"))
+    dear = changed(LABELS, ("epsilon = 1.0", "epsilon = 1.9"), ("self-rated-health", "dear"))
+    surveys = [Survey.parse(LABELS), unlike, high, dear, Survey.parse(VISITS)]
+    script = """
+        const agent = await opened({budget: 4, policy: {maxEpsilon: 2}, clock});
+        const words = async () =>
+          Object.fromEntries((await agent.refresh()).map(({id, reason}) => [id, reason]));
+        const said = [await words()];
+        await agent.optIn('health');
+        said.push(await words());
+        await agent.leave('health');
+        said.push(await words());
+        return said;"""
+    with page_devices.site(surveys) as site:
+        asked, agreed, left = told_by(browser, site.url, script)
+    always = {"unlike": "domain_mismatch", "high": "over_policy", "outpatient-visits": "unknown_attribute"}
+    assert asked == {**always, "self-rated-health": "not_opted_in", "dear": "not_opted_in"}
+    assert agreed in (  # in the list's order: what came second does not fit
+        {**always, "self-rated-health": None, "dear": "over_budget"},
+        {**always, "self-rated-health": "over_budget", "dear": None},
+    )
+    assert left == {**always, "self-rated-health": "opted_out", "dear": "opted_out"}
+
+
+def test_a_reload_keeps_values_answers_and_the_budget(browser: Browser) -> None:
+    life = "const agent = await opened({budget: 6, clock}); await agent.refresh();"
+    with page_devices.site([Survey.parse(LABELS), Survey.parse(AGE_BY_SEX)]) as site:
+        first = (
+            life
+            + """
+            await agent.set('age', 12); await agent.set('health', 'good');
+            return (await agent.answer()).map(({survey}) => survey).sort();"""
+        )
+        assert told_by(browser, site.url, first) == ["age-by-sex", "self-rated-health"]
+        later = (
+            life
+            + """
+            const again = await agent.answer();
+            now += 86400;
+            return [again, await agent.answer(), await agent.upload(), await agent.account()];"""
+        )
+        again, made, upload, account = told_by(browser, site.url, later)
+        refused = told_by(browser, site.url, "await opened({budget: 5, clock})")
+        pinned = told_by(browser, site.url, life + "await agent.set('age', 13)")
+    assert again == []
+    assert [one["round"] for one in made] == [1, 1]
+    assert (upload["settled"], upload["waiting"]) == (4, 0)
+    table = {each.symbol for each in site.reports() if each.digest == Survey.parse(AGE_BY_SEX).digest}
+    assert len(table) == 1, "a static answer was drawn anew"
+    assert account["label"] == "per-site-data"
+    assert 0 < account["loss"] <= account["committed"] <= 6
+    assert refused.startswith("budget")
+    assert pinned.startswith("pinned")
+
+
+def test_what_is_left_or_forgotten_is_not_sent_and_stays_spent(browser: Browser) -> None:
+    script = """
+        const agent = await opened({budget: 4, clock});
+        await agent.refresh(); await agent.set('health', 'good'); await agent.answer();
+        const before = await agent.account();
+        const [{digest}] = before.surveys;
+        await agent.leave(digest);
+        const left = await agent.upload();
+        await agent.forget();
+        const after = await agent.account();
+        const [{reason}] = await agent.refresh();
+        return {before, left, after, reason, again: await agent.answer()};"""
+    with page_devices.site([Survey.parse(LABELS)]) as site:
+        said = told_by(browser, site.url, script)
+    assert site.bodies == []
+    assert (said["left"]["waiting"], said["again"], said["reason"]) == (0, [], "opted_out")
+    assert said["before"]["waiting"] == 1
+    assert said["after"]["committed"] == pytest.approx(said["before"]["committed"], abs=1e-6)
+    assert said["after"]["sent"] == []
+
+
+def test_signed_lists_are_heeded_and_no_older_one_after_them(browser: Browser) -> None:
+    health, table = Survey.parse(LABELS), Survey.parse(AGE_BY_SEX)
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    public = key.public_key().public_bytes_raw().hex()
+    stranger = Ed25519PrivateKey.from_private_bytes(bytes(31) + b"\1")
+
+    def signed(sequence: int, surveys: list[Survey], cancelled: list[Survey], by: Any = key) -> bytes:
+        listed = SurveyList(
+            sequence,
+            START_S,
+            START_S + DAY_S,
+            tuple(each.canonical for each in surveys),
+            tuple(each.digest for each in cancelled),
+        )
+        return listed.signed(by)
+
+    lists = [
+        signed(3, [health, table], []),
+        signed(4, [table], [health]),
+        signed(3, [health, table], []),
+        signed(5, [health], [], stranger),
+    ]
+    script = """
+        const agent = await opened({budget: 6, clock, surveyKeys: [given[0]]});
+        const [said] = [[]];
+        for (let i = 0; i < given[1]; i++) {
+          await fetch('/told', {method: 'POST', body: JSON.stringify({list: i})});
+          try { said.push((await agent.refresh()).map(({id}) => id).sort().join()); }
+          catch (error) { said.push(error.reason); }
+          if (i === 0) await agent.answer();
+        }
+        now += 2 * 86400;
+        await fetch('/told', {method: 'POST', body: JSON.stringify({list: 1})});
+        try { await agent.refresh(); } catch (error) { said.push(error.reason); }
+        return [said, await agent.account()];"""
+    with page_devices.site([]) as site:
+        site.lists = lists
+        said, account = told_by(browser, site.url, script, public, len(lists))
+    assert said == ["age-by-sex,self-rated-health", "age-by-sex", "rolled_back", "wrong_signature", "expired"]
+    assert {each["id"]: each["state"] for each in account["surveys"]} == {
+        "self-rated-health": "cancelled",
+        "age-by-sex": "active",
+    }
+    assert account["waiting"] == 1, "a report of the cancelled survey was not withdrawn"
+
+
+def test_a_frame_of_another_page_is_no_device_unless_its_host_says_so(browser: Browser) -> None:
+    script = """
+        const frame = document.createElement('iframe');
+        const heard = new Promise((done) => addEventListener('message', ({data}) => done(data)));
+        frame.srcdoc = `<script type="module">
+          import {opened} from '/test/page-device.js';
+          const tried = async (more) =>
+            opened({budget: 4, ...more}).then(({label}) => label, ({reason}) => reason);
+          parent.postMessage([await tried({}), await tried({ephemeral: true})], '*');
+        </` + `script>`;
+        document.body.append(frame);
+        return heard;"""
+    with page_devices.site([]) as site:
+        assert told_by(browser, site.url, script) == ["framed", "per-site-data"]
