@@ -26,6 +26,9 @@ from hubbub_client.surveys.schedule import (
     is_drawn,
     joined_pin_versions,
     last_closed_round,
+    members_of,
+    part_of,
+    scheduled_answer_of,
     scheduled_query,
 )
 from hubbub_client.upload.outcomes import EnrolmentStatus
@@ -110,15 +113,23 @@ class DeviceState:
         return stored
 
     def open_rounds(self, now_s: float, attribute_id: str | None = None) -> list[tuple[Survey, int]]:
-        """Return surveys, of one attribute or all, whose round is open and not answered, with that round."""
+        """Return surveys, all or those that read an attribute, with their round, open and not answered."""
         found: list[tuple[Survey, int]] = []
         for digest, stored in self.enrolments.items():
             survey = self.surveys[digest]
             if stored.state == "active" and (attribute_id is None or asks_for(survey, attribute_id)):
                 number = due(survey, stored.last_closed, self.answered[digest], now_s, stored.slot_seed)
-                if number is not None:
+                if number is not None and self._reads(survey, number, attribute_id):
                     found.append((survey, number))
         return found
+
+    def _reads(self, survey: Survey, number: int, attribute_id: str | None) -> bool:
+        """Return whether an answer in a round reads an attribute of its survey; a bundle's reads its part."""
+        seed = self.enrolments[survey.digest].slot_seed
+        if attribute_id is None or seed is None or not survey.form.samples_parts:
+            return True
+        members = members_of(survey, part_of(survey, seed, scheduled_answer_of(survey, number)))
+        return any(attribute.id == attribute_id for attribute in members)
 
     def rounds_after_lag(self, now_s: float) -> list[tuple[Survey, int]]:
         """Return transitions that will ask for the values of now, with the round that does."""
@@ -173,20 +184,18 @@ class DeviceState:
     def pin_version(self, survey: Survey, anew: Mapping[str, int] | None = None) -> int:
         """Return the pin version of a survey's answers, with the versions in `anew` in place of today's.
 
-        A bundle's counts how often its part was answered anew: what is reserved covers every version.
+        What is reserved for a bundle covers every version, so its own changes only where it was answered, and
+        an attribute of its part was pinned anew since.
         """
-        if survey.form.samples_parts:
-            known = self.filter_state.pin_versions.get((survey.digest, MEMOISED), 0)
-            return known if anew is None else known + 1
         pinned = {stored.id: stored.pin_version for stored in self.attributes.values()} | dict(anew or {})
+        if survey.form.samples_parts:
+            slot = (survey.digest, MEMOISED)
+            known, symbol = self.filter_state.pin_versions.get(slot, 0), self.filter_state.recorded.get(slot)
+            if not isinstance(symbol, bytes):
+                return known
+            now = sum(pinned[attribute.id] for attribute in attributes_of(survey, symbol))
+            return max(known + 1, now) if now > self.filter_state.answered_at[slot] else known
         return joined_pin_versions(survey, [pinned[attribute.id] for attribute in survey.attributes])
-
-    def answered_about(self, survey: Survey, attribute_id: str) -> bool:
-        """Return whether the one answer of a bundle was given, about a part with this attribute."""
-        symbol = self.filter_state.recorded.get((survey.digest, MEMOISED))
-        return isinstance(symbol, bytes) and any(
-            attribute.id == attribute_id for attribute in attributes_of(survey, symbol)
-        )
 
     def reserve(self, wanted: list[Wanted]) -> list[TranscriptEntry] | None:
         """Reserve all of the wanted answers, or return None; the caller writes the entries to the ledger.

@@ -29,6 +29,7 @@ from hubbub_client.surveys.schedule import (
     part_query,
     part_symbol,
     scheduled_query,
+    split_part_versions,
 )
 
 ScheduledAnswer: TypeAlias = tuple[bytes, int]
@@ -43,6 +44,8 @@ class FilterState:
         filter: Ready for the next decision.
         open: Reservations not consumed: slot to (ticket, pin version).
         recorded: Answers given: slot to symbol.
+        answered_at: How often the values of a bundle's part had been pinned anew when it was answered; of one
+            that was kept apart its pin version, which is never more.
         pin_versions: Pin version of every slot's last reservation. Where a value is pinned anew, the slot's
             earlier reservation and memoised answer are not read again; the filter keeps what they cost.
         closed: What everything before the filter's first step cost.
@@ -62,6 +65,7 @@ class FilterState:
     closed: SpentBudget = field(default_factory=SpentBudget)
     open: dict[ScheduledAnswer, tuple[int, int]] = field(default_factory=dict)
     recorded: dict[ScheduledAnswer, Symbol] = field(default_factory=dict)
+    answered_at: dict[ScheduledAnswer, int] = field(default_factory=dict)
     pin_versions: dict[ScheduledAnswer, int] = field(default_factory=dict)
     pins: dict[str, int] = field(default_factory=dict)
     void: set[tuple[bytes, int, int]] = field(default_factory=set)
@@ -152,6 +156,9 @@ class FilterState:
             self.filter.close(_coordinate(entry, survey))
         del self.open[entry.digest, entry.slot]
         self.recorded[entry.digest, entry.slot] = entry.symbol
+        told = entry.part_versions
+        counted = entry.pin_version if told is None else sum(split_part_versions(told))
+        self.answered_at[entry.digest, entry.slot] = counted
 
     def _join(self, entry: TranscriptEntry, survey: Survey) -> None:
         """Record a bundle's answer with what is known of the values that it read, as it was decided then."""

@@ -16,7 +16,7 @@ from hubbub_client.agent.device_state import DeviceState, Wanted, decode_attribu
 from hubbub_client.agent.encoded_value import EncodedValue, encode, pack_encoded, unpack_encoded
 from hubbub_client.errors import AttributeRefusedError
 from hubbub_client.ledger.stored import PastValue, StoredValue
-from hubbub_client.surveys.schedule import MEMOISED, asks_for, first_round, is_static
+from hubbub_client.surveys.schedule import MEMOISED, asks_for, is_static
 from hubbub_client.upload.outcomes import Correction
 
 
@@ -145,19 +145,19 @@ class Values:
         return Correction(attribute_id, "corrected")
 
     def _to_answer_anew(self, attribute_id: str, pin_version: int, now_s: float) -> list[Wanted]:
-        """Return an answer of every running survey that reads this attribute's memoised value.
+        """Return an answer of every survey that reads this attribute's memoised value in a round to come.
 
         Of a bundle only if its part was answered, and reads it: what waits covers every value, and a new draw
         about others would cost for nothing.
         """
-        state = self._state
+        state, anew = self._state, {attribute_id: pin_version}
         return [
-            (survey, MEMOISED, state.pin_version(survey, {attribute_id: pin_version}))
+            (survey, MEMOISED, state.pin_version(survey, anew))
             for digest, survey in state.surveys.items()
-            if asks_for(survey, attribute_id) and state.enrolments[digest].state == "active"
             # With an evolving attribute a round has a value of its own, whichever was pinned.
-            if is_static(survey) and first_round(survey, now_s) is not None
-            if not survey.form.samples_parts or state.answered_about(survey, attribute_id)
+            if asks_for(survey, attribute_id) and is_static(survey)
+            if any(state.waits_for(digest, number, now_s) for number in range(survey.rounds))
+            if state.pin_version(survey, anew) != state.pin_version(survey)
         ]
 
     def read(

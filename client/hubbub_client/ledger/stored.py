@@ -66,7 +66,8 @@ class StoredEnrolment:
         last_closed: The highest round that was over when the device joined: never answered.
         high_water: The highest round answered, at least `last_closed`.
         state: As `EnrolmentStatus.state`.
-        slot_seed: The secret that its slots are drawn from, 32 bytes; None unless the survey rotates.
+        slot_seed: The secret that its slots or its parts are drawn from, 32 bytes; None unless the survey
+            rotates or is a bundle.
     """
 
     digest: bytes

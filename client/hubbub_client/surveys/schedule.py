@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from hubbub.survey import Bundle
 
 _PIN_VERSION_BITS: Final = 62
-_PART_BITS: Final = _PIN_VERSION_BITS // 4
+_PART_FIELDS: Final = 4
+_PART_BITS: Final = _PIN_VERSION_BITS // _PART_FIELDS
 
 MEMOISED: Final = -1
 """The one slot of a survey on a static attribute; rounds are numbered from 0."""
@@ -168,7 +169,7 @@ def scheduled_answers(survey: Survey, last_closed: int, seed: bytes | None = Non
     Args:
         survey: The survey.
         last_closed: As `last_closed_round` gives it, or higher.
-        seed: The secret of the device's enrolment; None unless the survey rotates.
+        seed: The secret of the device's enrolment; None unless the survey rotates or is a bundle.
     """
     first = last_closed + 1
     if first >= survey.rounds:
@@ -202,7 +203,7 @@ def is_drawn(survey: Survey, round_number: int, seed: bytes | None) -> bool:
     Args:
         survey: The survey.
         round_number: The round.
-        seed: The secret of the device's enrolment; None unless the survey rotates.
+        seed: The secret of the device's enrolment; None unless the survey rotates or is a bundle.
     """
     if seed is None:
         return True
@@ -317,10 +318,10 @@ def part_query(survey: Survey, symbol: bytes, pin_versions: int | None) -> Query
     mapping = form.part_mapping(members)
     if mapping is None:
         return None
-    versions = [pin_versions >> i * _PART_BITS & (1 << _PART_BITS) - 1 for i in range(len(members))]
+    versions = split_part_versions(pin_versions)
     keys = [
         memoised_coordinate(form.attributes[member].id, version)
-        for member, version in zip(members, versions, strict=True)
+        for member, version in zip(members, versions, strict=False)
     ]
     return Query(keys[0] if len(keys) == 1 else Joint(*keys), channel.oracles[number], mapping)
 
@@ -332,8 +333,12 @@ def part_symbol(survey: Survey, symbol: bytes) -> bytes:
 
 def attributes_of(survey: Survey, symbol: bytes) -> list[Attribute]:
     """Return the attributes that a bundle's answer is about."""
-    channel = cast("SampledParts", survey.channel)
-    return [survey.attributes[member] for member in channel.parts[channel.part_of(symbol)].members]
+    return members_of(survey, cast("SampledParts", survey.channel).part_of(symbol))
+
+
+def members_of(survey: Survey, part: int) -> list[Attribute]:
+    """Return the attributes of a part of a bundle."""
+    return [survey.attributes[each] for each in cast("SampledParts", survey.channel).parts[part].members]
 
 
 def joined_part_versions(pin_versions: Sequence[int]) -> int | None:
@@ -341,6 +346,11 @@ def joined_part_versions(pin_versions: Sequence[int]) -> int | None:
     if max(pin_versions) >> _PART_BITS:
         return None
     return sum(pin_version << i * _PART_BITS for i, pin_version in enumerate(pin_versions))
+
+
+def split_part_versions(pin_versions: int) -> list[int]:
+    """Return the pin versions that `joined_part_versions` joined, zeros after them."""
+    return [pin_versions >> i * _PART_BITS & (1 << _PART_BITS) - 1 for i in range(_PART_FIELDS)]
 
 
 def part_of(survey: Survey, seed: bytes, slot: int) -> int:
@@ -382,7 +392,7 @@ def due(
         last_closed: The highest round that was over at enrolment, -1 for none.
         answered: Rounds answered.
         now_s: Clock time, epoch seconds.
-        seed: The secret of the device's enrolment; None unless the survey rotates.
+        seed: The secret of the device's enrolment; None unless the survey rotates or is a bundle.
     """
     current = survey.round_at(now_s)
     if current is None or current <= last_closed or current in answered:

@@ -15,6 +15,7 @@ from bundles import attributes, bundle
 from devices import DAY_S, Clock, Collector, opener
 from surveys import START_S
 
+from hubbub.filter import BayesianFilter
 from hubbub.survey.survey import Survey
 from hubbub_client import Agent, LedgerCorruptError
 from hubbub_client.surveys.rotation import coin_toss
@@ -25,8 +26,7 @@ PAIRS = bundle(SIZES, name="pairs")
 LOW = bundle(SIZES, name="low", cuts=CUTS["low"], epsilon=0.7)
 HIGH = bundle(SIZES, name="high", cuts=CUTS["high"], epsilon=0.7)
 EVOLVING = bundle({"mood": 3, "steps": 2}, name="daily", kind="evolving", rounds=3)
-AGE = Survey.parse(
-    """
+AGE_TEXT = """
 id = "age"
 version = 1
 title = "Age"
@@ -36,7 +36,8 @@ schedule = { start = 2026-01-01T00:00:00Z, round = "24h", rounds = 2, lateness =
 attribute = { id = "age", kind = "static", type = "integer", low = 0, high = 3 }
 mechanism = { name = "grr" }
 """
-)
+AGE = Survey.parse(AGE_TEXT)
+ONCE = Survey.parse(AGE_TEXT.replace("rounds = 2", "rounds = 1").replace('id = "age"', 'id = "once"', 1))
 
 
 @pytest.fixture
@@ -61,8 +62,11 @@ def registered(agent: Agent) -> Agent:
     return agent
 
 
+TOLD = {"age": 2, "sex": 1, "job": 0}
+
+
 def told(agent: Agent) -> None:
-    for name, value in {"age": 2, "sex": 1, "job": 0}.items():
+    for name, value in TOLD.items():
         agent.set(name, value)
 
 
@@ -340,3 +344,62 @@ def test_a_correction_before_a_part_is_joined_replays(tmp_path: Path) -> None:
 def test_one_part_of_a_bundle_is_mapped_once() -> None:
     form = bundle({"b": 60, "d": 2}, name="u", tables='[["b","d"]]', cuts={"b": HALVES}).form
     assert form.part_mapping((0, 1)) is form.part_mapping((0, 1))
+
+
+def test_a_correction_reserves_nothing_where_every_round_is_answered(open_agent) -> None:
+    """A bundle of one round and a survey of one: both are still open, and neither asks again."""
+    agent = open_agent(budget=10.0)
+    for survey in (bundle(SIZES, name="once", rounds=1), ONCE):
+        assert agent.enrol(survey).accepted
+    told(agent)
+    agent.answer()
+    before = agent.status().committed
+    for name, value in {"age": 0, "sex": 0, "job": 1}.items():
+        assert agent.correct(name, value).status == "corrected"
+    assert agent.status().committed == before
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_bundle_that_was_left_and_joined_again_answers_with_the_corrected_value(
+    open_agent, clock: Clock, apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a part that reads it; a correction of another attribute costs nothing, and keeps the symbol."""
+    if apart:
+        monkeypatch.setattr(BayesianFilter, "branch_of", lambda *_: "apart")
+    agent = open_agent(budget=10.0)
+    asked = bundle(SIZES, name="thrice", rounds=4)
+    agent.enrol(asked)
+    told(agent)
+    agent.answer()
+    symbol, key = agent._state.filter_state.recorded[asked.digest, -1], (asked.digest, -1)
+    members = [asked.attributes[j].id for j in asked.channel.parts[asked.channel.part_of(symbol)].members]
+    (other,) = set(SIZES) - set(members)
+    committed = agent.status().committed
+    corrections = [(other, 0, False), (members[0], 0, True), (other, 1, False)]
+    for day, (name, value, anew) in enumerate(corrections, start=1):
+        agent.opt_out(asked)
+        assert agent.correct(name, (TOLD[name] + 1 + value) % SIZES[name]).status == "corrected"
+        agent.opt_in(asked)
+        clock.now_s = START_S + day * DAY_S + 10.0
+        assert agent.enrol(asked).status == "enrolled"
+        committed += 1.0 if anew else 0.0
+        assert agent.status().committed == pytest.approx(committed, abs=1e-6)
+        assert (key in agent._state.filter_state.open) == anew
+        agent.answer()
+        assert len(agent._state.answered[asked.digest]) == day + 1
+    status = agent.status()
+    agent.close()
+    assert open_agent(budget=10.0).status().committed == status.committed
+
+
+def test_evolving_values_that_the_part_does_not_read_are_not_kept(open_agent, tmp_path: Path) -> None:
+    asked = bundle({"mood": 3, "steps": 2}, name="one", kind="evolving", tables='"single"')
+    agent = open_agent()
+    assert agent.enrol(asked).accepted
+    seed = agent._state.enrolments[asked.digest].slot_seed
+    members = asked.channel.parts[asked.channel.part_at(coin_toss(seed, 1))].members
+    for name in ("mood", "steps"):
+        agent.set(name, 1)
+    assert [each.attribute for each in agent._state.ledger.kept_values()] == [
+        asked.attributes[member].id for member in members
+    ]
