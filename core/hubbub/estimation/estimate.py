@@ -242,7 +242,8 @@ class Estimate:
     def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.
 
-        Its quantiles have intervals. None where nobody seems to have a value.
+        Its quantiles have intervals. None where nobody seems to have a value, or where too few reports came to
+        say anything: of each level one at least.
 
         Args:
             level: The coverage of the band, strictly between 0 and 1.
@@ -250,6 +251,8 @@ class Estimate:
         Raises:
             ParameterError: The level is not in (0, 1), or reports are no sets, levels or curve.
         """
+        if self._functionals is None and not np.isfinite(self.values).any():
+            return None
         return self._of_numbers().cumulative(level)
 
     def share_between(self, low: float, high: float) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,30 @@ def test_a_round_of_fewer_devices_than_half_the_inputs_states_no_curve() -> None
     assert len(few["values"]) == 602
     assert few["cumulative"] is None and few["quantiles"] == []
     assert enough["cumulative"] is not None and len(enough["quantiles"]) == 3
+
+
+FEW = (
+    VISITS.partition("[attribute]")[0].replace("minimum_cohort = 100", "minimum_cohort = 1")
+    + '[attribute]\nid = "d"\nkind = "static"\ntype = "number"\nlow = 0.0\nhigh = 1.0\n'
+    '[mechanism]\nname = "tree"\npoints = 3\noracles = "grr"\nparticipation = 0.3\n'
+)
+
+
+def test_a_round_of_very_few_answers_is_released_whatever_they_were_asked_about() -> None:
+    """Where nobody was asked about the finest level a release says nothing of the values, and is no fault."""
+    survey = Survey.parse(FEW)
+    said = Counter[bool]()
+    for seed in range(60):
+        values = np.arange(2)
+        tally = survey.channel.tally(survey.channel.perturb(values, source=seeded(seed)))
+        verdicts = VerdictCounts(attempts=2, accepted=2)
+        made = Release(survey, 0, "sealed", AcceptedCounts({0: 1}, tally, 2), verdicts).document()
+        found = json.loads(canonical_bytes(made))
+        (known,) = {cell["estimate"] is not None for cell in found["values"]}
+        if not known:
+            assert found["cumulative"] is None and found["quantiles"] == []
+        said[known] += 1
+    assert said[False] > 0 and said[True] > 0
 
 
 def test_suppressed_release_of_a_tree_has_neither() -> None:
