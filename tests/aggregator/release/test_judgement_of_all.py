@@ -44,3 +44,26 @@ def test_honest_rounds_of_random_surveys_are_judged_and_raise_no_alert(mechanism
         json.dumps(found.document(), allow_nan=False)
         judged += 1
     assert judged == 3
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_rounds_of_very_few_devices_end_no_process(mechanism: str) -> None:
+    """A cohort of one: levels that nobody was asked about, coins that all fell on the other side, one report."""
+    chance = random.Random(f"few {mechanism}")  # noqa: S311 - test cases
+    seen = 0
+    for attempt in range(60):
+        survey = random_surveys.survey(chance, attributes(chance), f"s{attempt}", mechanism)
+        if survey is None or seen == 2:
+            continue
+        seen += 1
+        found, releases = SurveyAlerts(ReleaseJudge(RULES), survey, survey.estimator()), {}
+        for number in range(4):
+            devices = 1 + number
+            inputs = np.arange(devices) % survey.channel.inputs
+            counts = survey.channel.tally(survey.channel.perturb(inputs, source=seeded(number)))
+            tally = AcceptedCounts({0: 1}, counts, devices)
+            document = Release(survey, number, "sealed", tally, VerdictCounts()).document()
+            releases[number] = json.loads(json.dumps(document, allow_nan=False))
+        found.update(releases, releases)
+        assert [line["alerts"] for line in found.document()["rounds"]] == [[]] * len(releases)
+    assert seen == 2
