@@ -242,8 +242,8 @@ class Estimate:
     def cumulative(self, level: float = 0.95) -> Cumulative | None:
         """Return the cumulative shares of a number, and a band that covers all of them at once.
 
-        Its quantiles have intervals. None where nobody seems to have a value, or where too few reports came to
-        say anything: of each level one at least.
+        Its quantiles have intervals. None where nobody seems to have a value, or where no report was about
+        the finest level.
 
         Args:
             level: The coverage of the band, strictly between 0 and 1.

@@ -48,7 +48,7 @@ def test_honest_rounds_of_random_surveys_are_judged_and_raise_no_alert(mechanism
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_rounds_of_very_few_devices_end_no_process(mechanism: str) -> None:
-    """A cohort of one: levels that nobody was asked about, coins that all fell on the other side, one report."""
+    """A cohort of one: levels that nobody was asked about, coins that all fell on one side, one report."""
     chance = random.Random(f"few {mechanism}")  # noqa: S311 - test cases
     seen = 0
     for attempt in range(60):
