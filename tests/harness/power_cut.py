@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ SECTOR = 512
 _Open = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p,
-    ctypes.c_char_p,
+    ctypes.c_void_p,  # the name: a file keeps this very pointer
     ctypes.c_void_p,
     ctypes.c_int,
     ctypes.POINTER(ctypes.c_int),
@@ -72,6 +74,7 @@ class Step:
     data: bytes = b""
 
 
+@functools.cache
 def library() -> ctypes.CDLL | None:
     """The SQLite that Python's own module has loaded; None where it cannot be reached."""
     import sqlite3  # noqa: F401 - loads it
@@ -92,7 +95,7 @@ def recorded(folder: Path) -> Iterator[list[Step]]:
     sqlite.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
     vfs = sqlite.sqlite3_vfs_find(None).contents
     plain_open, plain_delete = _Open(vfs.open), _Delete(vfs.delete)
-    steps: list[Step] = []
+    steps, within = list[Step](), os.fsencode(folder)
     kept: list[object] = []  # what C points to must live
     names: dict[int, str] = {}
     tables: dict[int, _Methods] = {}
@@ -129,16 +132,20 @@ def recorded(folder: Path) -> Iterator[list[Step]]:
         tables[address] = copy
         return copy
 
-    def on_open(vfs: int, name: bytes | None, file: int, flags: int, out: object) -> int:
+    def on_open(vfs: int, name: int | None, file: int, flags: int, out: object) -> int:
         result = plain_open(vfs, name, file, flags, out)
-        if result == 0 and name is not None and Path(name.decode()).parent == folder:
-            names[file] = Path(name.decode()).name
+        where, _, last = (b"" if name is None else ctypes.string_at(name)).rpartition(b"/")
+        if result == 0 and where == within:
+            names[file] = last.decode()
             ctypes.c_void_p.from_address(file).value = ctypes.addressof(methods_of(file))
         return result
 
     def on_delete(vfs: int, name: bytes, sync: int) -> int:
-        if Path(name.decode()).parent == folder:
-            steps.append(Step("delete", Path(name.decode()).name))
+        where, _, last = name.rpartition(b"/")
+        if where == within:
+            steps.append(Step("delete", last.decode()))
+            if sync:  # of the folder
+                steps.append(Step("sync", last.decode()))
         return plain_delete(vfs, name, sync)
 
     ours = _Open(on_open), _Delete(on_delete)
@@ -159,7 +166,7 @@ _FOREVER: list[object] = []
 class _File:
     """What is safely on disk of a file (None: it may not exist), and what happened since."""
 
-    durable: bytes | None
+    durable: bytearray | None
     since: list[Step] = field(default_factory=list)
 
 
@@ -178,14 +185,20 @@ def after_cut(
         unsynced: What becomes of steps that no sync followed.
         chance: Which of them, and how much of each, if torn.
     """
-    files = {name: _File(data) for name, data in start.items()}
+    files = {name: _File(bytearray(data)) for name, data in start.items()}
     for step in steps:
         if step.kind == "sent":
             continue
         file = files.setdefault(step.path, _File(None))
         if step.kind == "sync":
+            is_new = file.durable is None or any(each.kind == "delete" for each in file.since)
             file.durable = _apply(file.durable, file.since)
             file.since = []
+            if is_new:  # SQLite syncs the folder with a new journal: what was deleted there stays so
+                for other in files.values():
+                    gone = [i for i, each in enumerate(other.since) if each.kind == "delete"]
+                    if gone:
+                        other.durable, other.since = None, other.since[gone[-1] + 1 :]
         else:
             file.since.append(step)
     left: dict[str, bytes] = {}
@@ -193,7 +206,7 @@ def after_cut(
         kept = {"lost": [], "kept": file.since}.get(unsynced)
         data = _apply(file.durable, _torn(file.since, chance) if kept is None else kept)
         if data is not None:
-            left[name] = data
+            left[name] = bytes(data)
     return left
 
 
@@ -201,7 +214,10 @@ def _torn(steps: list[Step], chance: random.Random) -> list[Step]:
     """Some of the steps, in order, writes cut at a sector."""
     kept = []
     for step in steps:
-        if chance.random() < 0.5:
+        is_kept = chance.random() < 0.5
+        if step.kind == "delete" and not is_kept:
+            break  # what follows was written to another file of this name
+        if is_kept:
             size = len(step.data)
             if step.kind == "write" and chance.random() < 0.5:
                 size = chance.randrange(0, size + 1) // SECTOR * SECTOR
@@ -209,17 +225,17 @@ def _torn(steps: list[Step], chance: random.Random) -> list[Step]:
     return kept
 
 
-def _apply(data: bytes | None, steps: list[Step]) -> bytes | None:
+def _apply(data: bytearray | None, steps: list[Step]) -> bytearray | None:
+    """The same content with some steps done to it, in place."""
     for step in steps:
         if step.kind == "delete":
             data = None
             continue
-        content = bytearray(data or b"")
+        data = bytearray() if data is None else data
         if step.kind == "truncate":
-            del content[step.offset :]
-            content.extend(bytes(step.offset - len(content)))
+            del data[step.offset :]
+            data.extend(bytes(step.offset - len(data)))
         else:
-            content.extend(bytes(max(0, step.offset - len(content))))
-            content[step.offset : step.offset + len(step.data)] = step.data
-        data = bytes(content)
+            data.extend(bytes(max(0, step.offset - len(data))))
+            data[step.offset : step.offset + len(step.data)] = step.data
     return data

@@ -8,70 +8,90 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from node_world import PARTITIONS, NodeWorld, Seen
+from independent_bound import ROUNDING, Told, largest_log_ratio
+from phones import BUDGET
+from world import RoundKey, Seen, World
 
-from hubbub.wire import ReportsRecord, SealRecord, decode_counts, decode_record
+from hubbub.wire import Report, ReportsRecord, SealRecord, decode_counts, decode_record, decode_upload
 
-SYMBOLS = 4
 BEARABLE = {"StoreConflictError"}
 """Errors by which a worker may end and be begun again."""
 
 
-def violations(world: NodeWorld, seen: Seen) -> list[str]:
+def violations(world: World, seen: Seen) -> list[str]:
     """Return what does not hold, a sentence each; nothing where all is well."""
-    found: list[str] = []
+    found = [*seen.wrong, *_of_phones(world)]
     released, counted = world.released(), _counted(world)
-    for number in range(1, world.survey.rounds + 1):
-        told = {name for name, (index, _) in seen.acknowledged.items() if index == number - 1}
-        ids = counted.get(number - 1, {})
-        if lost := told - ids.keys():
-            found.append(
-                f"I1 round {number}: {len(lost)} acknowledged reports are not counted before the seal"
-            )
-        if number not in released:
-            if ids:
-                found.append(f"I9 round {number}: {len(ids)} reports were counted, and nothing is released")
-            continue
-        document, data = json.loads(released[number]), world.counts(number)
-        cells = Counter(ids.values())
-        if document["devices"] != len(ids):
-            found.append(f"I2 round {number}: {document['devices']} devices, the log has {len(ids)}")
-        elif data is not None and decode_counts(data).cells.tolist() != [cells[k] for k in range(SYMBOLS)]:
-            found.append(f"I2 round {number}: counts of symbols are not those of the log")
-        tallies = document["accounting"]
-        if tallies["attempts"] != sum(tallies[name] for name in tallies if name != "attempts"):
-            found.append(f"I3 round {number}: attempts are not the sum of what became of them")
-        if len(seen.versions.get(number, ())) > 1:
-            found.append(
-                f"I4 round {number}: {len(seen.versions[number])} versions of its release were shown"
-            )
+    for survey in world.surveys:
+        for key in ((survey.digest, index) for index in range(survey.rounds)):
+            name, ids = world.called(key), counted.get(key, {})
+            told = {each for each, of in seen.acknowledged.items() if of == key}
+            if lost := told - ids.keys():
+                found.append(f"I1 {name}: {len(lost)} acknowledged reports are not counted before the seal")
+            if key not in released:
+                if seen.versions.get(key):
+                    found.append(f"I4 {name}: its release was shown, and is gone")
+                elif ids:
+                    found.append(f"I9 {name}: {len(ids)} reports were counted, and nothing is released")
+                continue
+            document, data = json.loads(released[key]), world.counts(key)
+            if document["devices"] != len(ids):
+                found.append(f"I2 {name}: {document['devices']} devices, the log has {len(ids)}")
+            elif data is not None and (cells := decode_counts(data).cells.tolist()) != [
+                Counter(ids.values())[symbol] for symbol in range(len(cells))
+            ]:
+                found.append(f"I2 {name}: counts of symbols are not those of the log")
+            tallies = document["accounting"]
+            if tallies["attempts"] != sum(tallies[name] for name in tallies if name != "attempts"):
+                found.append(f"I3 {name}: attempts are not the sum of what became of them")
+            if len(versions := seen.versions.get(key, set()) | {released[key]}) > 1:
+                found.append(f"I4 {name}: {len(versions)} versions of its release were shown")
+            steps = seen.steps.get(key, [])
+            least = max(survey.minimum_cohort, 1)
+            if any(after - before < least for before, after in zip([0, *steps], steps, strict=False)):
+                found.append(f"I6 {name}: shown at {steps} devices, steps must be {least} apart")
     if (again := world.replayed()) != released:
-        found.append(
-            f"I5 rounds {sorted(again)} of a replay of the log are not the archive's {sorted(released)}"
-        )
-    least = max(world.survey.minimum_cohort, 1)
-    for number, steps in seen.steps.items():
-        if any(after - before < least for before, after in zip([0, *steps], steps, strict=False)):
-            found.append(f"I6 round {number}: shown at {steps} devices, steps must be {least} apart")
+        differ = [world.called(key) for key in world.rounds() if again.get(key) != released.get(key)]
+        found.append(f"I5 a replay of the log makes other releases of {', '.join(differ)}")
     if other := seen.ended.keys() - BEARABLE:
         found.append(f"I9 processes ended by {sorted(other)}")
     return found
 
 
-def _counted(world: NodeWorld) -> dict[int, dict[bytes, int]]:
-    """Return, by round's index, the first symbol of every id before the seal of its partition."""
-    found: dict[int, dict[bytes, int]] = {}
-    for partition in range(PARTITIONS):
-        sealed: set[int] = set()
-        for _, data in world.log.read(partition, 0, 10**6):
+def _of_phones(world: World) -> list[str]:
+    found = []
+    for phone in world.phones:
+        said: dict[RoundKey, int] = {}
+        for body in phone.told:
+            for report in decode_upload(body, max_reports=99):
+                assert isinstance(report, Report)
+                slot = report.round if report.digest == world.survey.digest else -1
+                if said.setdefault((report.digest, slot), report.symbol) != report.symbol:
+                    found.append(f"I7 {phone.name}: round {report.round + 1} was answered with two symbols")
+        spent = largest_log_ratio(
+            [survey.canonical for survey in world.surveys],
+            [Told(digest, max(number, 0), symbol) for (digest, number), symbol in said.items()],
+        )
+        if spent > BUDGET + ROUNDING:
+            found.append(f"I7 {phone.name}: {spent:.3f} was given away, the budget is {BUDGET:g}")
+    return list(dict.fromkeys(found))
+
+
+def _counted(world: World) -> dict[RoundKey, dict[bytes, int]]:
+    """Return, by round, the first symbol of every id before the seal of its partition."""
+    found: dict[RoundKey, dict[bytes, int]] = {}
+    for records in world.records().values():
+        sealed: set[RoundKey] = set()
+        for _, data in records:
             record = decode_record(data)
             if isinstance(record, SealRecord):
-                sealed.add(record.round)
+                sealed.add((record.digest, record.round))
             elif isinstance(record, ReportsRecord):
                 for segment in record.segments:
-                    if segment.round in sealed:
+                    key = segment.digest, segment.round
+                    if key in sealed:
                         continue
-                    ids = found.setdefault(segment.round, {})
+                    ids = found.setdefault(key, {})
                     for place, symbol in enumerate(segment.symbols):
                         ids.setdefault(bytes(segment.ids[16 * place : 16 * place + 16]), int(symbol))
     return found

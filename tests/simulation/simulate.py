@@ -16,8 +16,9 @@ from collections.abc import Iterator
 
 from invariants import violations
 from mutants import MUTANTS
-from node_world import Seen, world
+from node_world import NodeWorld
 from shrink import off_the_ordinary, shrunk
+from world import Seen, world
 
 
 @contextlib.contextmanager
@@ -33,7 +34,7 @@ def run(
     seed: int, *, tape: list[int] | None = None, mutant: str | None = None
 ) -> tuple[list[str], Seen, list[int]]:
     """Return what does not hold of a world, what was seen of it, and its decisions."""
-    with _with(mutant), world(seed, tape=tape) as made:
+    with _with(mutant), world(NodeWorld, seed, tape=tape) as made:
         seen = made.run()
         return violations(made, seen), seen, made.tape.made
 

@@ -118,9 +118,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def start(self, host: Host, coro: Any) -> asyncio.Task[Any]:
         """Run a coroutine as a part of a host."""
+        task: asyncio.Task[Any] = self.as_host(host, self.create_task, coro)
+        return task
+
+    @staticmethod
+    def as_host(host: Host, function: Callable[..., Any], *given: Any) -> Any:
+        """Call a function as a part of a host: the tasks that it makes are the host's."""
         context = contextvars.copy_context()
         context.run(_HOST.set, host)
-        return context.run(self.create_task, coro)
+        return context.run(function, *given)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
         """Call the function later, in this thread; the answer comes later still."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 _LOG = logging.getLogger("hubbub.collector.connections")
@@ -35,10 +36,11 @@ class Connections:
         most_bytes: Bytes of requests that are not complete, over all connections; past it one gives way:
             among those of more than 1 KiB the one that grew beyond it first, else the oldest. A request that
             comes whole, as almost every honest one does, is never counted.
+        clock: Seconds that only grow.
     """
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most, self._most_bytes = most, most_bytes
+    def __init__(self, most: int, most_bytes: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._most_bytes, self._clock = most, most_bytes, clock
         self._open: set[Bounded] = set()
         # Dictionaries keep the order of insertion: the first is the oldest.
         self._idle: dict[Bounded, None] = {}
@@ -106,7 +108,7 @@ class Connections:
             self._end(next(iter(self._large or self._held)))
 
     def _warn(self, text: str, bound: int) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._warn_again.get(text, -math.inf):
             self._warn_again[text] = now + _WARNING_S
             _LOG.warning(text, bound)
