@@ -54,6 +54,7 @@ class Record(TypedDict):
 RUNS = {
     "alerts": Run("bench/alerts.py", "how often alerts are false, and see forged reports", markdown=True),
     "bands": Run("bench/interval_bands.py", "how often bands of curves hold the truth", markdown=True),
+    "bundle": Run("bench/bundle.py", "every pair of a file's columns in one survey", markdown=True),
     "brokers": Run("bench/brokers.py", "Kafka 3.9 and 4 beside Redis and Valkey: one table", markdown=True),
     "busy": Run("bench/busy.py", "the integration tests five times beside eight busy processes"),
     "capture": Run("bench/capture.py", "lengths that an observer of encrypted uploads reads", markdown=True),

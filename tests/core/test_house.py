@@ -29,7 +29,7 @@ MOST_LINES = {
     "aggregator": 16_290,
     "results": 1_020,
     "deploy": 11_620,
-    "bench": 16_860,
+    "bench": 17_040,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
