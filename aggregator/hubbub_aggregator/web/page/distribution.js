@@ -1,5 +1,6 @@
 // One round: its categories, the values in them, and the form in which they are seen.
 
+import { Parts, TableChoice, inReading, isBundle } from "./bundle.js";
 import { el, setText, show } from "./dom.js";
 import { isGrouped, worthOf } from "./facts.js";
 import { ShareFigure } from "./figure.js";
@@ -24,12 +25,17 @@ export class Distribution {
     this.map = new HeatMap();
     this.back = el("a", { class: "back small" });
     setText(this.back, "Show all values");
-    this.figures = el("div", { class: "figures" }, el("div", { class: "right" }, this.back, this.values.element));
-    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.whose, this.whoseSaid, this.withheld, this.map.element, this.figures);
+    this.tables = new TableChoice(() => this.update(this.latest));
+    this.parts = new Parts();
+    this.figures = el("div", { class: "figures" }, el("div", { class: "right" }, this.tables.element, this.back, this.values.element));
+    this.element = el("div", { class: "distribution" }, this.forms, this.said, this.whose, this.whoseSaid, this.withheld, this.map.element, this.figures, this.parts.element);
   }
 
-  update({ survey, round, line, route, rounds }) {
+  update(latest) {
+    this.latest = latest;
+    const { survey, round, line, route, rounds } = latest;
     const { values } = round;
+    this.parts.update(round);
     const meanAlone = !round.suppressed && !values?.length && Boolean(round.mean) && !round.values_omitted; // a score has no shares
     const pending = !round.suppressed && round.values_omitted;
     const withheld = !meanAlone && !pending && (round.suppressed || !values?.length);
@@ -68,12 +74,16 @@ export class Distribution {
     const apart = !picked && (form === "curve" || form === "mean"); // numbers of another kind than shares of values
     if (apart) return this.values.update(...(form === "curve" ? ofCurve(round, words) : ofMean(round, words)));
     const seen = form === "curve" || form === "mean" ? round.values : seenAs(form, round);
-    const items = picked ? seen.filter((_, i) => picked[i]) : seen;
+    const table = this.tables.update(survey);
+    const within = ([row, i]) => (!table || (i >= table.begin && i < table.end)) && row;
+    const all = seen.map((row, i) => [row, i]).filter(within);
+    const some = all.filter(([, i]) => picked?.[i]);
+    const items = (some.length ? some : all).map(([row]) => row);
     this.values.update(items, {
       mean: !picked && round.mean && isKnown(round.mean) ? round.mean : null,
       words,
-      worth: worthOf(round.values),
-      title: picked ? `Values in ${chosen.label}` : undefined,
+      worth: isBundle(survey) ? "" : worthOf(round.values),
+      title: some.length ? `Values in ${chosen.label}` : table?.name,
     });
     return undefined;
   }
@@ -93,7 +103,7 @@ export class Distribution {
         label: rows[k].short ?? row.label,
         href: address({ ...route, survey: survey.digest, category: rows[k].label === route.category ? undefined : rows[k].label }),
         current: rows[k].label === route.category,
-      })), { words, title, worth: worthOf(rows) });
+      })), { words, title, worth: isBundle(survey) ? "" : worthOf(rows) });
     });
   }
 
@@ -165,6 +175,7 @@ function members(survey, round, chosen, groups) {
   if (groups.length < 2) return round.values.map((row) => row.category === chosen.label);
   const at = groups.findIndex(({ rows }) => rows.includes(chosen));
   const one = groups[at].rows.indexOf(chosen);
+  if (isBundle(survey)) return inReading(survey, at, one);
   const faster = groups.slice(at + 1).reduce((product, { rows }) => product * rows.length, 1);
   return round.values.map((row, i) => Math.floor(i / faster) % groups[at].rows.length === one);
 }
