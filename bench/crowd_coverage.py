@@ -32,6 +32,7 @@ from interval_cases import LABELS, NUMBERS, _estimator, exists
 from scipy.stats import binom
 
 from hubbub.estimation import Estimate, ScoreEstimator
+from hubbub.estimation.intervals.judged_mean import JudgedMean
 from hubbub.estimation.intervals.laws import JoinedLaw, ReorderedLaw
 from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.mechanisms import grr
@@ -221,7 +222,12 @@ def held_in(estimates: Sequence[Estimate], setting: Setting) -> np.ndarray:
         told = ~np.isnan(low).any(axis=0)  # what a channel hides has no interval
         found.append(((low <= truth) & (truth <= high)).sum(axis=0)[told])
     if setting.mean is not None and estimates[0].mean is not None:
-        ends = np.array([each.laws.mean.interval(Z) for each in estimates])  # type: ignore[union-attr]
+        laws: list[Any] = [each.laws.mean for each in estimates]  # type: ignore[union-attr]
+        if isinstance(laws[0], JudgedMean):  # its number of points is that of the mean, from -1 to 1
+            ends = 2.0 * np.stack(stacked(laws).ends(Z), axis=1) - 1.0
+            np.testing.assert_allclose(ends[0], (alone.mean_low, alone.mean_high), atol=1e-6)
+        else:
+            ends = np.array([law.interval(Z) for law in laws])
         found.append(np.array([((ends[:, 0] <= setting.mean) & (setting.mean <= ends[:, 1])).sum()]))
     return np.concatenate(found)
 

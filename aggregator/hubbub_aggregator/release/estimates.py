@@ -1,9 +1,10 @@
 """The estimates of a release as JSON types, and the method that its intervals were made with.
 
-Method 8: score intervals, per cell and simultaneous, within what is possible; errors by the law at the
+Method 9: score intervals, per cell and simultaneous, within what is possible; errors by the law at the
 estimate, never 0; the exact law where a score takes two values, elsewhere the reach of every kind of devices;
 a band of curves that is wider where errors are skew, and none in rounds too small for it. Beside these, which
 are of the devices counted, errors and intervals of everybody who could have been asked. Rounds count from 1.
+A mean's candidates are judged by the law that each of them implies, where a channel has a matrix.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hubbub.survey import Survey
 Document: TypeAlias = dict[str, Any]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-METHOD: Final = 8
+METHOD: Final = 9
 """The method of every release; those of others are refused."""
 
 QUARTILES: Final = (0.25, 0.5, 0.75)
@@ -67,7 +68,7 @@ def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | 
         cell |= {"tree_level": depth, "category": above}
     mean = None
     if estimate.mean is not None and math.isfinite(estimate.mean):
-        parts = (estimate.mean, estimate.mean_error, *ends)
+        parts = (estimate.mean, estimate.printed_mean_error, *ends)
         mean = dict(zip(("estimate", "error", "low", "high"), map(_number, parts), strict=True))
         mean |= dict(zip(("crowd_low", "crowd_high"), map(_number, crowd_ends), strict=True))
     consistent = estimate.consistent()

@@ -69,7 +69,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       "counts": {"kind": "bins", "cells": 12, "sha256": "..."} or null,
                                                  the public counts that the numbers are functions of; null:
                                                  open, or suppressed
-      "method": 8,                               how intervals are made (see `release/estimates.py`)
+      "method": 9,                               how intervals are made (see `release/estimates.py`)
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
                       "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33,

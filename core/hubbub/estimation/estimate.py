@@ -178,6 +178,11 @@ class Estimate:
             found.append(np.where(np.isnan(estimates), np.inf, errors))
         return found[0], found[1]
 
+    @property
+    def printed_mean_error(self) -> float | None:
+        """The standard error of the mean to print: by its law where that says more than the reports do."""
+        return getattr(self.laws and self.laws.mean, "error", self.mean_error)
+
     def simultaneous(self, level: float = 0.95) -> Intervals:
         """Return intervals that cover all truths of a family at once with at least the stated probability.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from hubbub.estimation.cumulative import Functionals, populations
 from hubbub.estimation.em import MAX_CELLS, Smoothed, maximise, neighbours
 from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.fieller import LEAST, RatioMean
-from hubbub.estimation.intervals.laws import ScoreLaws
+from hubbub.estimation.intervals.judged_mean import JudgedMean, MeanScores
+from hubbub.estimation.intervals.laws import MeanLaw, ScoreLaws
 from hubbub.estimation.inverses.inverse import Inverse, Solution
-from hubbub.estimation.inverses.inversion import invert, own_categories
+from hubbub.estimation.inverses.inversion import DenseInverse, invert, own_categories
 from hubbub.estimation.poison import Reach
 from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
 from hubbub.estimation.trees.set_moments import noise_kinds
@@ -149,7 +150,7 @@ class InverseEstimator(Estimator):
 
     def _laws(self, reports: Floats, solution: Solution) -> ScoreLaws:
         laws = self.inverse.laws(reports, solution)
-        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports))
+        return laws if self._mean is None else replace(laws, mean=self._mean.law(reports, solution))
 
     def _smoothed(self, reports: Floats) -> Smoothed:
         order, cells = neighbours(self._points, self._missing), self.channel.inputs * self.channel.outputs
@@ -179,19 +180,33 @@ class _Mean:
         self._answered = inverse.pull_back(numbers.answered)
         self._first = inverse.pull_back(numbers.unit)
         self._second = inverse.pull_back(numbers.unit * numbers.unit)
+        self._inverse = inverse
 
-    def law(self, reports: Floats) -> RatioMean | None:
+    @cached_property
+    def _scores(self) -> MeanScores | None:
+        """The moments of the scores given every input; None without a matrix, or where it hides squares."""
+        inverse, hidden = self._inverse, self._second is None
+        if hidden or self._first is None or self._answered is None or not isinstance(inverse, DenseInverse):
+            return None
+        return MeanScores(inverse.rows, inverse.matrix(), self._numbers, self._first, self._answered)
+
+    def law(self, reports: Floats, solution: Solution) -> MeanLaw | None:
         """Return the law of the mean; None where it is hidden.
 
-        With S the sum of squared scores, S less the sum of squared numbers is the variance over the
-        randomisation; at least LEAST of S is left, as the second sum is itself estimated. Where the channel
-        hides the second sum, nothing is taken off: that makes no interval too narrow.
+        Without `MeanScores` it is Fieller's: with S the sum of squared scores, S less the sum of squared
+        numbers is the variance over the randomisation; at least LEAST of S is left, as the second sum is
+        itself estimated. Where the channel hides the second sum, nothing is taken off: that makes no
+        interval too narrow.
 
         Args:
             reports: Counts of shape (M,), float64.
+            solution: The estimate from them.
         """
         if self._answered is None or self._first is None:
             return None
+        if self._scores is not None:
+            n = round(float(reports.sum()))
+            return JudgedMean(self._scores, reports[:, None], solution.values[:, None] / n, n)
         total, answered = _dot(self._first, reports), _dot(self._answered, reports)
         square = _dot(self._first * self._first, reports)
         second = 0.0 if self._second is None else _dot(self._second, reports)

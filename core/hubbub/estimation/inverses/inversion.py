@@ -43,6 +43,9 @@ class DenseInverse:
         total: The row total T.
         category_of: The reported category 0..m-1 of every input, shape (K,); None: each input is its own.
         common: How common every input is taken to be, relatively, shape (K,), > 0; None: all alike.
+
+    Attributes:
+        rows: P, shape (K, M).
     """
 
     def __init__(
@@ -53,8 +56,7 @@ class DenseInverse:
         category_of: NDArray[np.intp] | None = None,
         common: Sequence[int] | None = None,
     ) -> None:
-        rows = weights / total
-        self._rows = rows
+        self.rows = rows = weights / total
         root = 1.0 / np.sqrt(rows.mean(axis=0) if common is None else np.array(common) / sum(common) @ rows)
         self._scaled = (rows * root).T
         self._b = _solve(self._scaled) * root
@@ -76,12 +78,12 @@ class DenseInverse:
     @property
     def inputs(self) -> int:
         """K, the number of inputs."""
-        return int(self._rows.shape[0])
+        return int(self.rows.shape[0])
 
     @property
     def outputs(self) -> int:
         """M, the number of symbols."""
-        return int(self._rows.shape[1])
+        return int(self.rows.shape[1])
 
     def solve(self, counts: Numbers) -> Solution:
         """Estimate values and categories, with variances, from counts of shape (M,)."""
@@ -90,7 +92,7 @@ class DenseInverse:
     def pull_back(self, functional: Numbers) -> Numbers | None:
         """Return functional @ B, shape (M,), or None when the channel hides the functional."""
         weights = functional @ self._b
-        gap = np.abs(self._rows @ weights - functional).max()
+        gap = np.abs(self.rows @ weights - functional).max()
         return (
             np.asarray(weights) if gap <= IDENTIFIABLE * max(1.0, float(np.abs(functional).max())) else None
         )
@@ -98,9 +100,9 @@ class DenseInverse:
     def laws(self, counts: Numbers, solution: Solution) -> ScoreLaws:
         """Return the laws of the scores behind `solution`; those of hidden cells mean nothing."""
         populations = plausible_populations(solution.values / float(counts.sum()))
-        values = self._values.law(counts, populations, self._rows)
+        values = self._values.law(counts, populations, self.rows)
         same = self._groups is self._values
-        return ScoreLaws(values, values if same else self._groups.law(counts, populations, self._rows))
+        return ScoreLaws(values, values if same else self._groups.law(counts, populations, self.rows))
 
     def reach(self) -> Reach:
         """Return the least and the largest that one report can add to every value and category."""
