@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 
-class CellLaw(Protocol):
-    """The law of the summed scores of c cells, as a function of the cells' true shares."""
+class SumLaw(Protocol):
+    """The law of c sums of scores as `score_interval` reads it, each a function of a share or a place."""
 
     @property
     def step(self) -> Floats:
@@ -39,6 +39,10 @@ class CellLaw(Protocol):
         Args:
             shares: The cells' true shares, shape (c,).
         """
+
+
+class CellLaw(SumLaw, Protocol):
+    """The law of the summed scores of c cells, as a function of the cells' true shares."""
 
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return variance and third central moment of the sum, shape (c,) each, at shares of shape (c,)."""

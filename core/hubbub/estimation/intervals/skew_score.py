@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.estimation.intervals.laws import CellLaw
+from hubbub.estimation.intervals.laws import SumLaw
 from hubbub.estimation.intervals.two_binomials import two_binomials_interval
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
 
 
 def score_interval(
-    estimates: Floats, law: CellLaw, *, n: int, z: float, steps: int = STEPS
+    estimates: Floats, law: SumLaw, *, n: int, z: float, steps: int = STEPS
 ) -> tuple[Floats, Floats]:
     """Return the ends of every cell's interval, within 0 to 1.
 
@@ -85,7 +85,7 @@ def score_interval(
     return low, high
 
 
-def _by_moments(estimates: Floats, law: CellLaw, *, n: int, z: float, steps: int) -> tuple[Floats, Floats]:
+def _by_moments(estimates: Floats, law: SumLaw, *, n: int, z: float, steps: int) -> tuple[Floats, Floats]:
     """Return `score_interval` of laws by their moments alone."""
     within = np.clip(estimates, 0.0, 1.0)
     half = law.step / 2.0
