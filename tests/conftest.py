@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -20,22 +21,58 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 MARKED_FOLDERS = ("integration", "statistical")
 
-# All else is marked quick: under a minute on two quiet cores. What is here takes more than some seconds.
+# All else is marked quick: under a minute on two quiet cores. What is here takes some seconds of a processor.
 NOT_QUICK = (
     *MARKED_FOLDERS,
-    "bench",
-    "deploy",
-    "property",
-    "simulation",
-    "authoring",
-    "core/mechanisms",
-    "lab",
     "aggregator/counting/test_dedup.py",
+    "aggregator/release/test_judgement.py",
+    "aggregator/release/test_judgement_of_all.py",
+    "aggregator/release/test_release_curve.py",
+    "aggregator/release/test_release_of_trees.py",
+    "aggregator/release/test_verification.py",
+    "aggregator/runners/test_retention.py",
+    "aggregator/runners/test_worker.py",
+    "authoring",
+    "bench",
+    "client/agent/test_bundle_agent.py",
+    "client/agent/test_rotating_agent.py",
     "client/ledger/test_ledger.py",
     "client/surveys/test_list_memory.py",
+    "client/test_agent_lists.py",
     "client/test_agent_owner.py",
+    "collector/batching/test_writer.py",
+    "collector/test_token_issuer.py",
     "collector/test_writer.py",
+    "compat/test_formats.py",
+    "conformance/test_second_implementation.py",
+    "conformance/test_trees.py",
+    "conformance/test_web_device.py",
+    "core/estimation/alerts/test_alerts.py",
+    "core/estimation/alerts/test_always_valid.py",
+    "core/estimation/alerts/test_still_crowds.py",
+    "core/estimation/alerts/test_windows.py",
+    "core/estimation/rounds/test_change.py",
+    "core/estimation/rounds/test_trend.py",
+    "core/estimation/tables/test_table_statistics.py",
+    "core/estimation/test_crowd.py",
+    "core/estimation/test_cumulative.py",
+    "core/estimation/trees/test_tree.py",
     "core/filter/test_regression.py",
+    "core/mechanisms",
+    "core/numeric/test_packed_subsets.py",
+    "core/numeric/test_subsets.py",
+    "core/shuffling/test_shuffling.py",
+    "core/survey/test_forms.py",
+    "core/test_docstrings.py",
+    "core/test_engineers_face.py",
+    "core/test_extending.py",
+    "core/test_house.py",
+    "core/test_houses.py",
+    "deploy",
+    "lab",
+    "property",
+    "results/test_reader.py",
+    "simulation",
     "topic/test_sqlite_log.py",
 )
 
@@ -109,6 +146,17 @@ def open_agent(tmp_path: Path, clock, collector):
         yield make
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out of `-m quick` what is not: it need not be imported to be deselected."""
+    if config.option.markexpr == "quick" and _is_in(collection_path, NOT_QUICK):
+        return True
+    return None
+
+
+def _is_in(path: Path, places: Iterable[str]) -> bool:
+    return any(path.is_relative_to(Path(__file__).parent / place) for place in places)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests by their folder, so that `-m "not integration"` never misses one that forgot to say so.
@@ -125,7 +173,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for folder in MARKED_FOLDERS:
             if item.path.is_relative_to(tests / folder):
                 item.add_marker(folder)
-        if not any(item.path.is_relative_to(tests / place) for place in NOT_QUICK):
+        if not _is_in(item.path, NOT_QUICK):
             item.add_marker("quick")
         stem = item.path.stem
         if item.path.is_relative_to(tests / "integration"):
