@@ -20,14 +20,15 @@ from hubbub_aggregator.release import AcceptedCounts, Release
 from hubbub_aggregator.release.round_release import canonical_bytes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NEWER = ("region", "heat-map", "transition", "sets", "bundle")
+NEWER = ("region", "heat-map", "transition", "sets", "bundle", "key-value")
 """Golden surveys of forms that tests/golden/formats has not."""
 OLDER = {"table", "score"}
 DEVICES = 4000
 
 
 def survey_of(name: str) -> Survey:
-    return Survey.load(GOLDEN / (f"{name}.bin" if name in ("sets", "bundle") else f"survey-{name}.bin"))
+    alone = name in ("sets", "bundle", "key-value")
+    return Survey.load(GOLDEN / (f"{name}.bin" if alone else f"survey-{name}.bin"))
 
 
 def release(survey: Survey) -> bytes:

@@ -19,8 +19,8 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 29_570,
-    "authoring": 8_980,
+    "core": 29_805,
+    "authoring": 9_255,
     "lab": 7_270,
     "client": 7_345,
     "client/web": 4_925,
@@ -28,7 +28,7 @@ MOST_LINES = {
     "topic": 2_230,
     "aggregator": 16_370,
     "results": 1_020,
-    "deploy": 11_620,
+    "deploy": 11_700,
     "bench": 17_040,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

@@ -56,7 +56,7 @@ def test_what_runs_on_devices_and_servers_names_no_house_of_authors_not_even_as_
 
 def test_a_device_on_compiled_bytes_loads_nothing_of_authors_for_any_kind_and_form() -> None:
     files = sorted(GOLDEN.glob("survey-*.bin"))
-    others = (GOLDEN / "sets.bin", GOLDEN / "bundle.bin")
+    others = (GOLDEN / "sets.bin", GOLDEN / "bundle.bin", GOLDEN / "key-value.bin")
     files = [path for path in (*files, *others) if path.with_suffix(".toml").exists()]
     done = subprocess.run(
         [sys.executable, "-c", DEVICE, *map(str, files)], capture_output=True, text=True, check=True

@@ -61,6 +61,34 @@ name = "set"
 most = 3
 """
 
+MINUTES: Final = """\
+id = "minutes"
+version = 1
+title = "Minutes of navigation"
+epsilon = 1.0
+minimum_cohort = 100
+planned_devices = 20000
+
+[schedule]
+start = 2026-01-01T00:00:00Z
+round = "1d"
+rounds = 2
+lateness = "1h"
+skew = "5m"
+
+[attribute]
+id = "minutes"
+kind = "static"
+type = "number"
+low = 0.0
+high = 600.0
+absent = true
+
+[mechanism]
+name = "key_value"
+share = 0.1
+"""
+
 VISITS: Final = """\
 id = "outpatient-visits"
 version = 1

@@ -30,6 +30,12 @@ from hubbub_authoring.design.expected_error import (
     report_bytes as report_bytes,
 )
 from hubbub_authoring.design.guess import Guess as Guess, best_guess as best_guess
+from hubbub_authoring.design.key_value import (
+    Crowd as Crowd,
+    better as better,
+    candidates as candidates,
+    survey_variance as survey_variance,
+)
 from hubbub_authoring.design.leverage import FORGED as FORGED
 from hubbub_authoring.design.lifetime import (
     LifetimePlan as LifetimePlan,

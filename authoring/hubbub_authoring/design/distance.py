@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import SetSelection, middle
-from hubbub.survey import Bundle, Survey
+from hubbub.survey import Bundle, KeyValue, Survey
 from hubbub_authoring.design.asked import MAX_PROVED, Floors
 from hubbub_authoring.design.comparison import by_category_alone
 from hubbub_authoring.design.expected_error import MAX_CURVE, workload_estimator
-from hubbub_authoring.floor.least import Floor, mean_floor, shares_floor, table_floor
+from hubbub_authoring.design.key_value import Crowd, share_variance, survey_variance
+from hubbub_authoring.floor.least import Floor, functional_floor, mean_floor, shares_floor, table_floor
 from hubbub_authoring.floor.orbits import Weights
 from hubbub_authoring.floor.spectral import range_gram, spectral_shares, spectral_tree
 from hubbub_authoring.mechanisms.workload import Objective, Workload
@@ -122,8 +123,8 @@ def survey_distances(
         return distances(asked_of, survey.channel)
     if survey.form.cell_levels is not None:
         return _of_tree(survey, participation)
-    if survey.form.of_sets:
-        return [_of_sets(survey)]
+    if isinstance(survey.form, KeyValue) or survey.form.of_sets:
+        return [_of_sets(survey)] if survey.form.of_sets else _of_key_value(survey, participation)
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     if survey.form.samples_parts:
         return _of_bundle(survey, cast(Bundle, survey.form))
@@ -206,6 +207,30 @@ def _level_floor(sizes: list[int], epsilon: float) -> Floor:
     if max(sizes) == 1:
         return shares_floor(sizes, epsilon=epsilon, weights=Weights(float(len(sizes)), 0.0))
     return Floor(spectral_shares(sizes, epsilon=epsilon, weights=Weights(0.0, float(len(sizes)))), "spectral")
+
+
+def _of_key_value(survey: Survey, participation: float) -> list[Distance]:
+    """Return the distances of the mean among those who have a number, and of their share.
+
+    The mean is a ratio: its floor is that of the gradient at the planned crowd, for many devices.
+    """
+    form = cast(KeyValue, survey.form)
+    crowd, f = Crowd.of(form.attribute, form.share), form.share
+    mean, share = survey_variance(form, survey.channel), share_variance(form, survey.channel)
+    one, three = np.array([1.0, 0.0, 0.0]), np.array([f, 1.0 - f, 0.0])
+    found = [
+        ("the mean among those who have a number", mean, crowd.sampling, crowd.gradient(), crowd.prior()),
+        ("the share who have a number", share, f * (1.0 - f), one, three),
+    ]
+    known = []
+    for asked, total, sampling, functional, prior in found:
+        floor = None
+        if survey.epsilon <= MAX_PROVED:
+            least = functional_floor(functional, prior, epsilon=survey.epsilon)
+            floor = least.behind_coin(participation, sampling=sampling)
+        words = f"devices of which {100.0 * f:g} % have a number, spread evenly over its range"
+        known.append(_beside(asked, words, total - sampling, floor, uniform=False))
+    return known
 
 
 def _of_bundle(survey: Survey, form: Bundle) -> list[Distance]:

@@ -47,6 +47,7 @@ from hubbub.survey import (
 from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
 from hubbub_authoring.files.bundle import BUNDLE, bundle_survey
 from hubbub_authoring.files.grid import grid_channel
+from hubbub_authoring.files.key_value import KEY_VALUE, key_value_survey
 from hubbub_authoring.files.label_tree import is_tree, tree_survey
 from hubbub_authoring.mechanisms.mechanism import POINTS, READING, Mechanism, Request
 from hubbub_authoring.mechanisms.registry import mechanisms, mechanisms_for
@@ -180,14 +181,9 @@ def compile_survey(
         for each in [asked] if isinstance(asked, DeclaredAttribute) else asked:
             if isinstance(each.attribute.domain, SetDomain):
                 rules.refuse(f"{each.key}.type", "must not be set unless mechanism.name is set", "set")
-        if is_tree(asked, mechanism):
-            return *tree_survey(rules, asked, mechanism, epsilon=epsilon), None
-        if mechanism.name == BUNDLE:
-            several = [asked] if isinstance(asked, DeclaredAttribute) else asked
-            form, channel = bundle_survey(
-                rules, several, mechanism.keys, epsilon=epsilon, participation=participation
-            )
-            return form, channel, None
+        made = _own_form(rules, asked, mechanism, epsilon=epsilon, participation=participation)
+        if made is not None:
+            return *made, None
         if not isinstance(asked, DeclaredAttribute):
             return _table(
                 rules,
@@ -217,6 +213,25 @@ def compile_survey(
     single = Single(asked.attribute, plan.channel.inputs, plan.mapping, plan.category_names, sizes)
     _check_labels(rules, single)
     return single, plan.channel, choice
+
+
+def _own_form(
+    rules: Rules,
+    asked: DeclaredAttribute | Sequence[DeclaredAttribute],
+    mechanism: DeclaredMechanism,
+    *,
+    epsilon: float,
+    participation: object,
+) -> tuple[Form, Channel] | None:
+    """Return form and channel of a tree, a key-value survey or a bundle; None where it is another's."""
+    if is_tree(asked, mechanism):
+        return tree_survey(rules, asked, mechanism, epsilon=epsilon)
+    several = [asked] if isinstance(asked, DeclaredAttribute) else asked
+    if mechanism.name == KEY_VALUE:
+        return key_value_survey(rules, several, mechanism.keys, epsilon=epsilon)
+    if mechanism.name == BUNDLE:
+        return bundle_survey(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

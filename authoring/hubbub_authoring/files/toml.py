@@ -54,6 +54,8 @@ from hubbub.survey import (
 from hubbub_authoring.design import least_cohort
 from hubbub_authoring.files.bundle import BUNDLE, KEYS
 from hubbub_authoring.files.compile import DeclaredTransition, compile_survey
+from hubbub_authoring.files.key_value import KEY_VALUE
+from hubbub_authoring.files.key_value import KEYS as KEY_VALUE_KEYS
 from hubbub_authoring.mechanisms.registry import mechanisms
 
 if TYPE_CHECKING:
@@ -321,7 +323,8 @@ def mechanism_keys() -> dict[str, tuple[str, ...]]:
     own = {name: tuple(key.name for key in entry.keys) for name, entry in mechanisms().items()}
     discrete = [name for name, entry in mechanisms().items() if "labels" in entry.takes]
     forms = {name: entry.keys for name, entry in forms_by_mechanism().items()}
-    return {"auto": _AUTO_KEYS, BUNDLE: ()} | {name: own[name] for name in discrete} | forms | own
+    own_forms = {BUNDLE: (), KEY_VALUE: KEY_VALUE_KEYS}
+    return {"auto": _AUTO_KEYS} | own_forms | {name: own[name] for name in discrete} | forms | own
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +400,8 @@ def _one(
     rules: Rules, table: TomlTable, key: str, terms: tuple[str, ...], known: tuple[str, ...]
 ) -> DeclaredAttribute:
     kind_of_domain = rules.choice(f"{key}.type", table.get("type"), tuple(_ENDS))
-    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *terms, *known))
+    none = ("absent",) if kind_of_domain in ("integer", "number") else ()
+    table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *none, *terms, *known))
     categories = _categories(rules, f"{key}.category", table.get("category", []))
     identifier = rules.identifier(f"{key}.id", table.get("id"))
     kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
@@ -418,6 +422,9 @@ def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:
         return LabelDomain(_labels(rules, key, table.get("labels")))
     if kind == "set":
         return SetDomain(LabelDomain(_labels(rules, key, table.get("labels"))))
+    absent = table.get("absent", False)
+    if not isinstance(absent, bool):
+        rules.refuse(f"{key}.absent", "must be true or false", absent)
     if kind == "integer":
         low = rules.integer(f"{key}.low", table.get("low"), -MAX_INTEGER, MAX_INTEGER)
         high = rules.integer(f"{key}.high", table.get("high"), -MAX_INTEGER, MAX_INTEGER)
@@ -425,14 +432,14 @@ def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:
             rules.refuse(
                 f"{key}.high", f"must be above {key}.low {low}: a domain has two values or more", high
             )
-        if high - low >= MAX_SIZE:
-            rules.refuse(f"{key}.high", f"must leave at most {MAX_SIZE} values, not {high - low + 1}", high)
-        return IntegerDomain(low, high)
+        if (size := high - low + 1 + absent) > MAX_SIZE:
+            rules.refuse(f"{key}.high", f"must leave at most {MAX_SIZE} values, not {size}", high)
+        return IntegerDomain(low, high, absent)
     low_f = rules.real(f"{key}.low", table.get("low"), -1e300, 1e300)
     high_f = rules.real(f"{key}.high", table.get("high"), -1e300, 1e300)
     if not low_f < high_f:
         rules.refuse(f"{key}.high", f"must be above {key}.low {low_f!r}", high_f)
-    return NumberDomain(low_f, high_f)
+    return NumberDomain(low_f, high_f, absent)
 
 
 def _labels(rules: Rules, key: str, value: object) -> tuple[str, ...]:

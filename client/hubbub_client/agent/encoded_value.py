@@ -1,7 +1,7 @@
 """The steps from a host's value to an encoded value, and from that to the input of a survey's channel.
 
 An encoded value is what a device keeps of a value, whatever survey asks: its index in a discrete domain (the
-domain's size for missing), a float (None for missing), or the items of a set, a bit each
+domain's size for missing), a float (None for missing, infinity for absent), or the items of a set, a bit each
 (None for missing). Nothing here raises on a value: what a device sends
 must not depend on an error, and an error must not carry it.
 """
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from hubbub import wire
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
+from hubbub.survey import ABSENT_VALUE, Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
 from hubbub_client.errors import ClientError, LedgerCorruptError
 
 EncodedValue: TypeAlias = int | float | bytes | None
 EncodedValues: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-"""Encoded values of many devices, shape (n,): indices as int64, or floats with nan for missing."""
+"""Encoded values of many devices, shape (n,): indices, or floats, nan for missing and inf for absent."""
 
 
 def encode(attribute: Attribute, value: object) -> EncodedValue:
@@ -36,6 +36,8 @@ def encode(attribute: Attribute, value: object) -> EncodedValue:
         return None if members is None else sum(1 << each for each in members).to_bytes(width, "little")
     if not isinstance(domain, NumberDomain):
         return attribute.index_of(value)
+    if domain.absent and isinstance(value, str) and value == ABSENT_VALUE:
+        return math.inf
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     try:
@@ -77,7 +79,8 @@ def unpack_encoded(attribute: Attribute, data: bytes) -> EncodedValue:
     except WireError:
         raise LedgerCorruptError("a pinned value in the ledger cannot be read") from None
     if isinstance(attribute.domain, NumberDomain):
-        if found is None or (type(found) is float and encode(attribute, found) is not None):
+        held = ABSENT_VALUE if found == math.inf else found
+        if found is None or (type(found) is float and encode(attribute, held) == found):
             return found
     elif isinstance(attribute.domain, SetDomain):
         held = _held(attribute.domain, found) if type(found) is bytes else None
@@ -104,22 +107,24 @@ def _held(domain: SetDomain, encoded: bytes) -> list[str]:
     return [label for place, label in enumerate(domain.items.labels) if bits >> place & 1]
 
 
-def _number(attribute: Attribute, encoded: EncodedValue) -> float | list[str] | None:
-    """Return the number, or the items, that an encoded value stands for; None for missing."""
+def _number(attribute: Attribute, encoded: EncodedValue) -> float | list[str] | str | None:
+    """Return the number, "absent", or the items, that an encoded value stands for; None for missing."""
     domain = attribute.domain
     if isinstance(domain, SetDomain) and isinstance(encoded, bytes):
         return _held(domain, encoded)
     assert not isinstance(encoded, bytes)  # noqa: S101 - `unpack_encoded` refuses that
     if isinstance(domain, IntegerDomain) and encoded is not None:
-        return domain.low + encoded if encoded < attribute.size else None
-    return encoded
+        encoded = domain.low + encoded if encoded < attribute.size else None
+        return ABSENT_VALUE if encoded is not None and encoded > domain.high else encoded
+    return ABSENT_VALUE if encoded == math.inf else encoded
 
 
 def _numbers(attribute: Attribute, encoded: EncodedValues) -> NDArray[np.float64]:
-    """Return the numbers that encoded values stand for, shape (n,), nan for missing."""
+    """Return the numbers that encoded values stand for, shape (n,), nan for missing, inf for absent."""
     domain = attribute.domain
     if isinstance(domain, IntegerDomain):
-        return np.where(encoded < attribute.size, domain.low + encoded.astype(np.float64), np.nan)
+        found = np.where(encoded < attribute.size, domain.low + encoded.astype(np.float64), np.nan)
+        return np.where(found > domain.high, np.inf, found)
     return encoded.astype(np.float64)
 
 

@@ -55,7 +55,8 @@ def _rule(attribute: Attribute) -> str:
     if isinstance(domain, LabelDomain):
         return f"one of its {len(domain.labels)} labels"
     what = "a whole number" if isinstance(domain, IntegerDomain) else "a number"
-    return f"{what} from {domain.low} to {domain.high}"
+    none = ' or "absent"' if domain.absent else ""
+    return f"{what} from {domain.low} to {domain.high}{none}"
 
 
 def check_opt_in(asked: Survey | str, registered: Mapping[str, Attribute], policy: Policy) -> None:

@@ -55,7 +55,8 @@ def asked(survey: Survey) -> str:
 def _values(attribute: Attribute) -> str:
     domain = attribute.domain
     if isinstance(domain, NumberDomain | IntegerDomain):
-        return f"a number from {domain.low:g} to {domain.high:g}"
+        none = ", or that you have none" if domain.absent else ""
+        return f"a number from {domain.low:g} to {domain.high:g}{none}"
     if isinstance(domain, SetDomain):
         return f"which of {len(domain.items.labels)} items"
     return f"one of {attribute.size} labels"

@@ -89,7 +89,7 @@ def maximise(
 
 
 def neighbours(points: Floats | None, missing: int | None) -> NDArray[np.intp]:
-    """Return the inputs in the order of their numbers, missing left out.
+    """Return the inputs in the order of their numbers; what has none is left out.
 
     Raises:
         ParameterError: There are no numbers, or they are not equally spaced.
@@ -99,6 +99,7 @@ def neighbours(points: Floats | None, missing: int | None) -> NDArray[np.intp]:
     order = np.argsort(points, kind="stable")
     if missing is not None:
         order = order[order != missing]
+    order = order[~np.isnan(points[order])]
     gaps = np.diff(points[order])
     if gaps.size == 0 or not math.isclose(float(gaps.min()), float(gaps.max()), rel_tol=1e-6):
         raise ParameterError("a smoothed view needs numbers that are equally spaced, got gaps that differ")

@@ -34,8 +34,8 @@ class InverseEstimator(Estimator):
         channel: The channel whose symbols were counted.
         category_of: Category 0..m-1 of every input, shape (K,), each used at least once. None: the
             channel's own categories; a channel without any has one per input.
-        points: The number that each input stands for, shape (K,), finite except nan at `missing`; None for
-            a survey without numbers.
+        points: The number that each input stands for, shape (K,), finite; nan at `missing` and, where that
+            is stated, at any other input without a number; None for a survey without numbers.
         missing: The input that means "no value", left out of the mean; None when there is none.
         rounding: "stochastic" when devices round their number to the two nearest points at random: the
             mean's error then holds that variance too, at most gap^2/4 per device, taken at this bound since

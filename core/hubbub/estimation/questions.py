@@ -33,7 +33,7 @@ class InputNumbers:
 
     Attributes:
         unit: Every input's number, less `centre` and over `scale`, shape (K,), in -1..1; 0 at missing.
-        answered: 1 for an input that has a number, 0 at missing, shape (K,).
+        answered: 1 for an input that has a number, 0 at missing and absent, shape (K,).
         centre: The middle of the numbers.
         scale: Half their span.
         rounding_variance: What stochastic rounding adds to one device's variance at most, in units.
@@ -63,12 +63,12 @@ class InputNumbers:
         numbers = np.array(points, dtype=np.float64)
         if numbers.shape != (inputs,):
             raise ParameterError(f"points must have shape ({inputs},), got {numbers.shape}")
-        answered = np.ones(inputs)
         if missing is not None:
-            answered[missing], numbers[missing] = 0.0, np.nan
+            numbers[missing] = np.nan
+        answered = 1.0 - np.isnan(numbers)
         real = numbers[answered > 0]
-        if not np.isfinite(real).all():
-            raise ParameterError("points must be finite except at the missing input")
+        if not np.isfinite(real).all() or not real.size or (missing is None and real.size < inputs):
+            raise ParameterError("points must be finite except at the missing input and what has no number")
         centre = float(real.max() + real.min()) / 2
         scale = float(real.max() - real.min()) / 2 or 1.0
         unit = np.where(answered > 0, (np.nan_to_num(numbers) - centre) / scale, 0.0)

@@ -12,6 +12,7 @@ from hubbub.survey.declared import (
     owners_of as owners_of,
 )
 from hubbub.survey.domain import (
+    ABSENT_VALUE as ABSENT_VALUE,
     Attribute as Attribute,
     Domain as Domain,
     IntegerDomain as IntegerDomain,
@@ -27,6 +28,7 @@ from hubbub.survey.domain import (
 )
 from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
 from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism
+from hubbub.survey.key_value.form import KeyValue as KeyValue, check_share as check_share
 from hubbub.survey.label_tree import (
     LabelTree as LabelTree,
     MAX_TREE_LEVELS as MAX_TREE_LEVELS,

@@ -30,6 +30,8 @@ MAX_SIZE: Final = MAX_HASHED - 1
 MAX_LABEL_CHARACTERS: Final = 200
 # Ends of an integer domain: every JSON reader keeps them exact.
 MAX_INTEGER: Final = 2**53 - 1
+ABSENT_VALUE: Final = "absent"
+"""The value of a device that is known not to have a number: minutes of a feature that it lacks."""
 IDENTIFIER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 IDENTIFIER_RULE: Final = (
     "must be 1 to 64 of a-z, 0-9, dot, dash, underscore, and begin with a letter or digit"
@@ -38,10 +40,11 @@ IDENTIFIER_RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IntegerDomain:
-    """The whole numbers low..high, ends included."""
+    """The whole numbers low..high, ends included; behind them the value "absent", where there is one."""
 
     low: int
     high: int
+    absent: bool = False
 
     def __post_init__(self) -> None:
         for name, end in (("low", self.low), ("high", self.high)):
@@ -49,10 +52,8 @@ class IntegerDomain:
                 raise ParameterError(f"{name} must be an integer of at most 53 bits, got {end!r}")
         if self.low >= self.high:
             raise ParameterError(f"high must be above low {self.low}, got {self.high}")
-        if self.high - self.low >= MAX_SIZE:
-            raise ParameterError(
-                f"an integer domain must hold at most {MAX_SIZE} values, got {self.high - self.low + 1}"
-            )
+        if (size := self.high - self.low + 1 + self.absent) > MAX_SIZE:
+            raise ParameterError(f"an integer domain must hold at most {MAX_SIZE} values, got {size}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +105,14 @@ class LabelDomain:
 
 @dataclass(frozen=True, slots=True)
 class NumberDomain:
-    """The real numbers low..high, ends included; a survey lays its own grid over them."""
+    """The real numbers low..high, ends included, and "absent", where there is that value.
+
+    A survey lays its own grid over them.
+    """
 
     low: float
     high: float
+    absent: bool = False
 
     def __post_init__(self) -> None:
         for name, end in (("low", self.low), ("high", self.high)):
@@ -194,9 +199,11 @@ class Attribute:
             raise ParameterError(f"attribute domain must be a domain, got {type(self.domain).__name__}")
 
     @classmethod
-    def integer(cls, attribute_id: str, low: int, high: int, *, kind: Kind) -> Attribute:
-        """Return an attribute whose values are the whole numbers low..high."""
-        return cls(attribute_id, kind, IntegerDomain(low, high))
+    def integer(
+        cls, attribute_id: str, low: int, high: int, *, kind: Kind, absent: bool = False
+    ) -> Attribute:
+        """Return an attribute whose values are the whole numbers low..high, and "absent" if it is one."""
+        return cls(attribute_id, kind, IntegerDomain(low, high, absent))
 
     @classmethod
     def labels(cls, attribute_id: str, labels: Sequence[str], *, kind: Kind) -> Attribute:
@@ -210,10 +217,12 @@ class Attribute:
         return cls(attribute_id, kind, LabelDomain(tuple(labels)))
 
     @classmethod
-    def number(cls, attribute_id: str, low: float, high: float, *, kind: Kind) -> Attribute:
-        """Return an attribute whose values are the real numbers low..high."""
+    def number(
+        cls, attribute_id: str, low: float, high: float, *, kind: Kind, absent: bool = False
+    ) -> Attribute:
+        """Return an attribute whose values are the real numbers low..high, and "absent" if it is one."""
         # Adding zero turns -0.0 into 0.0: equal domains have equal bytes.
-        return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0))
+        return cls(attribute_id, kind, NumberDomain(float(low) + 0.0, float(high) + 0.0, absent))
 
     @classmethod
     def items(cls, attribute_id: str, items: Sequence[str], *, kind: Kind) -> Attribute:
@@ -227,15 +236,20 @@ class Attribute:
         return cls(attribute_id, kind, SetDomain(LabelDomain(tuple(items))))
 
     @property
+    def tells_absent(self) -> bool:
+        """True if "absent" is one of its values, which is not missing: the device is known to have none."""
+        return isinstance(self.domain, IntegerDomain | NumberDomain) and self.domain.absent
+
+    @property
     def size(self) -> int:
-        """The number of values of its domain, missing not counted.
+        """The number of values of its domain, absent counted and missing not.
 
         Raises:
             ParameterError: If the domain is not discrete.
         """
         domain = self.domain
         if isinstance(domain, IntegerDomain):
-            return domain.high - domain.low + 1
+            return domain.high - domain.low + 1 + domain.absent
         if isinstance(domain, LabelDomain):
             return len(domain.labels)
         raise ParameterError(
@@ -245,7 +259,8 @@ class Attribute:
     def label_of(self, index: int) -> str:
         """Return the name of the value at `index` of a discrete domain."""
         if isinstance(self.domain, IntegerDomain):
-            return str(self.domain.low + index)
+            number = self.domain.low + index
+            return str(number) if number <= self.domain.high else ABSENT_VALUE
         if isinstance(self.domain, LabelDomain):
             return self.domain.labels[index]
         raise ParameterError(f"attribute {self.id} must have a discrete domain to have labels, got numbers")
@@ -262,6 +277,8 @@ class Attribute:
         size = self.size
         domain = self.domain
         if isinstance(domain, IntegerDomain):
+            if domain.absent and isinstance(value, str) and value == ABSENT_VALUE:
+                return size - 1
             whole = _whole(value)
             return whole - domain.low if whole is not None and domain.low <= whole <= domain.high else size
         assert isinstance(domain, LabelDomain)  # noqa: S101 - `size` refuses the third kind
@@ -276,7 +293,12 @@ class Attribute:
         if isinstance(domain, SetDomain):
             return [self.id, self.kind, "set", list(domain.items.labels)]
         name = "integer" if isinstance(domain, IntegerDomain) else "number"
-        return [self.id, self.kind, name, [domain.low, domain.high]]
+        return [
+            self.id,
+            self.kind,
+            name,
+            [domain.low, domain.high, *([ABSENT_VALUE] if domain.absent else [])],
+        ]
 
 
 def _whole(value: object) -> int | None:
@@ -317,11 +339,12 @@ def attribute_from_spec(spec: object) -> Attribute:
     if name in ("label", "set"):
         labels = LabelDomain(tuple(packing.text(item, "label", MAX_LABEL_CHARACTERS) for item in items))
         return Attribute(identifier, kind, labels if name == "label" else SetDomain(labels))
-    packing.array(items, "attribute domain", 2)
+    absent = items[2:] == [ABSENT_VALUE]
+    ends = packing.array(items[:2] if absent else items, "attribute domain", 2)
     if name == "integer":
-        low, high = (packing.integer(end, "attribute domain", -MAX_INTEGER, MAX_INTEGER) for end in items)
-        return Attribute(identifier, kind, IntegerDomain(low, high))
+        low, high = (packing.integer(end, "attribute domain", -MAX_INTEGER, MAX_INTEGER) for end in ends)
+        return Attribute(identifier, kind, IntegerDomain(low, high, absent))
     if name == "number":
-        low_f, high_f = (packing.real(end, "attribute domain") for end in items)
-        return Attribute(identifier, kind, NumberDomain(low_f, high_f))
+        low_f, high_f = (packing.real(end, "attribute domain") for end in ends)
+        return Attribute(identifier, kind, NumberDomain(low_f, high_f, absent))
     raise WireError(f"attribute type must be integer, label, number or set, got {name!r}")

@@ -45,6 +45,9 @@ class Form(Protocol):
     of_sets: ClassVar[bool]
     """True if a device's value is a set of items, and an input no number below K."""
 
+    tells_absent: ClassVar[bool]
+    """True if it tells who is known to have no number from who is missing: a `KeyValue`."""
+
     samples_parts: ClassVar[bool]
     """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""
 
@@ -181,6 +184,9 @@ class BaseForm:
 
     of_sets: ClassVar[bool] = False
     """True if a device's value is a set of items, and an input no number below K."""
+
+    tells_absent: ClassVar[bool] = False
+    """True if it tells who is known to have no number from who is missing: a `KeyValue`."""
 
     samples_parts: ClassVar[bool] = False
     """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""

@@ -42,6 +42,7 @@ FORMS: Final = (
     FormRegistration("transition", "hubbub.survey.transition"),
     FormRegistration("set", "hubbub.survey.sets.item_set"),
     FormRegistration("bundle", "hubbub.survey.bundle"),
+    FormRegistration("key_value", "hubbub.survey.key_value"),
 )
 """Every form of canonical bytes but that of one attribute, oldest first: messages and lists have them so."""
 

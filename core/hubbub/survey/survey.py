@@ -115,6 +115,8 @@ class Survey:
             rules.refuse("transition.lag", f"must be below the {self.rounds} rounds", self.form.lag)
         if not self.form.of_sets and any(isinstance(each.domain, SetDomain) for each in self.attributes):
             rules.refuse("attribute.type", "must not be set unless mechanism.name is set", "set")
+        if not self.form.tells_absent and any(each.tells_absent for each in self.attributes):
+            rules.refuse("attribute.absent", "must be left out unless mechanism.name is key_value", True)
         self.form.check(rules, self.channel)
         if self.channel.epsilon > self.epsilon:
             rules.refuse(

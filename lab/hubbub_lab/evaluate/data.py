@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import MAX_SIZE, Attribute, IntegerDomain, LabelDomain, SetDomain
+from hubbub.survey import ABSENT_VALUE, MAX_SIZE, Attribute, IntegerDomain, LabelDomain, SetDomain
 from hubbub_authoring.files import DraftAttribute, DraftCategory
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.people import MISSING, quality, values_of
@@ -255,10 +255,10 @@ def _values(attribute: Attribute) -> Sequence[object]:
         return domain.labels
     if isinstance(domain, SetDomain):
         raise LabError(f"attribute {attribute.id} must not be of sets here")
+    none = [ABSENT_VALUE] if domain.absent else []
     if isinstance(domain, IntegerDomain):
-        return range(domain.low, domain.high + 1)
-    found: list[object] = np.linspace(domain.low, domain.high, _STEPS).tolist()
-    return found
+        return [*range(domain.low, domain.high + 1), *none]
+    return [*np.linspace(domain.low, domain.high, _STEPS).tolist(), *none]
 
 
 def _place(attribute: Attribute, value: object) -> float:

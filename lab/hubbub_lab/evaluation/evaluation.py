@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Final, Literal, cast
 
 import numpy as np
@@ -105,13 +104,13 @@ def truth_of(
         for each, devices in zip(held, many, strict=True):
             shares[survey.input_of(*each)] += devices
     else:
-        grid = np.asarray(survey.points[: survey.missing_input], dtype=np.float64)
-        low, high, step = grid[0], grid[-1], grid[1] - grid[0]
+        grid = survey.points[~np.isnan(survey.points)]
+        low, step = grid[0], grid[1] - grid[0]
         for value, devices in zip(values, many, strict=True):
-            if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
-                shares[survey.missing_input] += devices
+            if (number := survey.form.number_of((value,))) is None:
+                shares[survey.input_of(value)] += devices
                 continue
-            place = min((float(value) - low) / step, len(grid) - 1.0)
+            place = min((number - low) / step, len(grid) - 1.0)
             below = min(int(place), len(grid) - 2)
             shares[below] += devices * (1.0 - (place - below))
             shares[below + 1] += devices * (place - below)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import Attribute, IntegerDomain, LabelDomain, NumberDomain, SetDomain
+from hubbub.survey import ABSENT_VALUE, Attribute, IntegerDomain, LabelDomain, NumberDomain, SetDomain
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.tables import Coded, cut
 from hubbub_lab.texts import number_of
@@ -112,6 +112,8 @@ def value_of(attribute: Attribute, text: str, decimal: str = ".") -> object:
         if place is None:
             return None if text in MISSING else text
         return domain.labels[place]
+    if attribute.tells_absent and text == ABSENT_VALUE:
+        return text
     if text in MISSING:
         return None
     number = number_of(text, decimal)
@@ -123,6 +125,8 @@ def value_of(attribute: Attribute, text: str, decimal: str = ".") -> object:
 def _in_domain(attribute: Attribute, value: object) -> bool:
     domain = attribute.domain
     if isinstance(domain, NumberDomain):
+        if domain.absent and value == ABSENT_VALUE:
+            return True
         return isinstance(value, float) and domain.low <= value <= domain.high
     return attribute.index_of(value) < attribute.size
 

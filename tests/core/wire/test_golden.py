@@ -44,7 +44,9 @@ ELSEWHERE = (
     "formats",
     "form-releases.txt",
     "sets.bin",
+    "key-value.bin",
     "sets.toml",
+    "key-value.toml",
 )
 DIGEST = bytes.fromhex("000102030405060708090a0b0c0d0e0f")
 OTHER = bytes.fromhex("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff")
@@ -167,7 +169,7 @@ def test_stored_survey_is_read_and_written_the_same(name):
 
 
 def test_every_kind_of_channel_has_a_stored_survey():
-    files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin", "bundle.bin"]
+    files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin", "bundle.bin", "key-value.bin"]
     surveys = [Survey.from_canonical((GOLDEN / name).read_bytes()) for name in files]
     assert {survey.channel.kind for survey in surveys} == set(KINDS)
 

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.small_file import read_small
-from hubbub.survey import Attribute, IntegerDomain, NumberDomain, SetDomain, number_of_round, survey_state
+from hubbub.survey import (
+    ABSENT_VALUE,
+    Attribute,
+    IntegerDomain,
+    NumberDomain,
+    SetDomain,
+    number_of_round,
+    survey_state,
+)
 from hubbub_client import Agent, TokenIssuer, Tokens
 from hubbub_deploy.commands.arguments import add_plain_http, positive
 from hubbub_deploy.commands.log import add_policy, policy_of
@@ -194,7 +202,9 @@ def _pair(text: str) -> tuple[str, str]:
 def _say_outside(attribute: Attribute, value: object, text: str) -> None:
     """Say on stderr that a value is answered as missing, never which: it may be a person's."""
     domain = attribute.domain
-    if isinstance(domain, NumberDomain):
+    if attribute.tells_absent and value == ABSENT_VALUE:
+        inside = True
+    elif isinstance(domain, NumberDomain):
         inside = isinstance(value, float) and domain.low <= value <= domain.high
     elif isinstance(domain, SetDomain):
         inside = domain.members(value) is not None
@@ -207,6 +217,8 @@ def _say_outside(attribute: Attribute, value: object, text: str) -> None:
 
 def value_of(attribute: Attribute, text: str) -> object:
     """Return what was typed as the attribute's type; missing if it cannot be read."""
+    if attribute.tells_absent and text.strip() == ABSENT_VALUE:
+        return ABSENT_VALUE
     if isinstance(attribute.domain, NumberDomain):
         return number_of(text.strip())
     if isinstance(attribute.domain, SetDomain):

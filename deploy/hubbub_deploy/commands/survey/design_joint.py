@@ -12,8 +12,18 @@ from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Intervals
 from hubbub.mechanisms import SampledParts, SetSelection
-from hubbub.survey import Bundle
-from hubbub_authoring.design import Comparison, Workload, accuracy, report_bytes, survey_distances
+from hubbub.survey import Bundle, KeyValue
+from hubbub_authoring.design import (
+    Comparison,
+    Crowd,
+    Workload,
+    accuracy,
+    better,
+    candidates,
+    report_bytes,
+    survey_distances,
+    survey_variance,
+)
 from hubbub_authoring.files import TABLE_MECHANISMS
 from hubbub_deploy.commands.survey import floors
 
@@ -64,6 +74,8 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         }
     if survey.form.of_sets:
         return found | _of_sets(survey)
+    if isinstance(survey.form, KeyValue):
+        return found | _of_key_value(survey, survey.form)
     cell, margin = (
         math.sqrt(float(np.mean(errors**2))) for errors in (estimate.value_errors, estimate.category_errors)
     )
@@ -134,6 +146,56 @@ def _of_sets(survey: Survey) -> dict[str, Any]:
         "sentence": f"With {devices:,} devices, the share of a rare item is known to "
         f"±{100 * INTERVAL_95 * error:.2g} points (95 % intervals); {advice}. One forged report counts as "
         f"{reach['item']:.3g} devices for an item, and as {reach['all']:.3g} for all items together.",
+    }
+
+
+def _of_key_value(survey: Survey, form: KeyValue) -> dict[str, Any]:
+    """Return what a design says of a key-value survey beside its floors, at its planned crowd and at others.
+
+    Its alternative is the other of the two channels. `if_share` has the mean's error where another share than
+    the planned one has a number, as it is and had that been planned: what a wrong plan costs.
+    """
+    devices, root = survey.planned_per_round, math.sqrt(survey.planned_per_round)
+    crowd = Crowd.of(form.attribute, form.share).shares(form.grid)
+    foreseen = survey.estimator().expected_estimate(crowd, devices)
+    half = foreseen.intervals(0.95)
+    mean = (float(half.mean_high or 0.0) - float(half.mean_low or 0.0)) / 2
+    share = 50 * float(half.categories_high[0] - half.categories_low[0])
+    own = math.sqrt(survey_variance(form, survey.channel)) / root
+    others = [
+        (other, channel, math.sqrt(survey_variance(other, channel)) / root)
+        for other, channel in candidates(form.attribute, form.share, form.grid, survey.epsilon)
+        if other.grid != form.grid
+    ]
+    wrong = []
+    for at in (form.share / 2.0, min(2.0 * form.share, (1.0 + form.share) / 2.0)):
+        planned = better(form.attribute, at, form.grid, survey.epsilon)
+        errors = [math.sqrt(survey_variance(*each, at)) / root for each in ((form, survey.channel), planned)]
+        wrong.append({"share": at, "error": errors[0], "planned_error": errors[1]})
+    said = [
+        f"{100 * each['share']:g} % ±{INTERVAL_95 * each['error']:.3g} "
+        f"(±{INTERVAL_95 * each['planned_error']:.3g} if planned)"
+        for each in wrong
+    ]
+    return {
+        "standard_error": {"value": None, "category": foreseen.category_errors[0], "mean": own},
+        "leverage": float(foreseen.reach().categories_high[0]),
+        "alternatives": [
+            {
+                "mechanism": "key_value",
+                "parameters": {"points": other.grid},
+                "cost": error**2,
+                "epsilon": channel.epsilon,
+                "bytes_per_report": report_bytes(channel),
+                "standard_error": {"value": None, "category": None, "mean": error},
+                "leverage": None,
+            }
+            for other, channel, error in others
+        ],
+        "if_share": wrong,
+        "sentence": f"With {devices:,} devices, of which {100 * form.share:g} % have a number, their share "
+        f"is known to ±{share:.2g} points and the mean among them, {form.ends[0]:g} to {form.ends[1]:g}, to "
+        f"±{mean:.3g} (95 % intervals). If another share has one, the mean is known at {' and '.join(said)}.",
     }
 
 
@@ -231,9 +293,14 @@ def show(
         return
     print(f"{survey.title}: epsilon {survey.epsilon:g} declared, {survey.channel.epsilon!r} certified")
     for other in found["alternatives"]:
-        error = 100 * INTERVAL_95 * other["standard_error"]["value"]
-        variant = "".join(f" {value}" for value in other["parameters"].values())
-        print(f"  instead by {other['mechanism']}{variant}: a combination's share to ±{error:.2g} points")
+        errors, variant = (
+            other["standard_error"],
+            "".join(f" {value}" for value in other["parameters"].values()),
+        )
+        told = f"a combination's share to ±{100 * INTERVAL_95 * (errors['value'] or 0.0):.2g} points"
+        if errors["value"] is None:
+            told = f"the mean to ±{INTERVAL_95 * errors['mean']:.3g}"
+        print(f"  instead by {other['mechanism']}{variant}: {told}")
     if found["least"]:
         print(found["least"])
     print(found["sentence"])
