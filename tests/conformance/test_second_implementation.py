@@ -12,12 +12,14 @@ from functools import partial
 from pathlib import Path
 
 import conformance_pack
+import ledger_cases
 import msgpack
 import pytest
 import rotation_cases
 import second_implementation
 from case_changes import CAST, Case, beyond_words, mutated, reencoded
 from conformance_pack import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, VERSION, read_cases, sample_numbers
+from ledger_cases import LEDGER_FILE
 from orbit_law import law_holds
 from random_channels import Chance
 from reference import REFUSED, result
@@ -66,6 +68,20 @@ def test_the_series_of_rotations_is_what_this_repository_makes_of_it() -> None:
     assert stored[22][1] == "slots 0 5 7 11 0 4 3 6 1 2"  # the row of docs/wire-survey.md
     said = Counter(words.split()[0] for _, words in stored)
     assert said == {"certified": 5, "refused": 17 + 4, "slots": 56}
+
+
+def test_the_series_of_ledgers_is_what_this_repository_makes_of_it() -> None:
+    stored = read_cases(LEDGER_FILE)
+    assert stored == [(case, result(*case)) for case in ledger_cases.cases()]
+    said = Counter(words.split()[0] for _, words in stored)
+    assert said == {"certified": 6 * 3, "refused": 6 * 22}
+
+
+@needs_rustc
+def test_a_second_implementation_reads_ledgers(program: Path) -> None:
+    stored = read_cases(LEDGER_FILE)
+    found = second_implementation.results(program, [case.line for case, _ in stored])
+    assert found == [words for _, words in stored]
 
 
 @needs_rustc

@@ -18,6 +18,7 @@ import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
 from case_changes import CAST, Case, altered, beyond_words, mutated
 from conformance_pack import SAMPLE, SAMPLE_FILE, read_cases
+from ledger_cases import LEDGER_FILE
 from orbit_law import law_holds
 from random_channels import Chance
 from reference import REFUSED, result
@@ -56,6 +57,12 @@ def test_in_node_every_case_of_a_device_has_its_result(sample: list[tuple[Case, 
 @needs_node
 def test_in_node_rotations_are_read_and_their_slots_drawn() -> None:
     stored = read_cases(ROTATION_FILE)
+    assert web_device.in_node([case.line for case, _ in stored]) == [words for _, words in stored]
+
+
+@needs_node
+def test_in_node_surveys_with_ledgers_are_read() -> None:
+    stored = read_cases(LEDGER_FILE)
     assert web_device.in_node([case.line for case, _ in stored]) == [words for _, words in stored]
 
 

@@ -157,7 +157,7 @@ def question(canonical: bytes) -> Question:
     """What canonical bytes ask."""
     parts = msgpack.unpackb(canonical, strict_map_key=False)
     assert parts[0] == "hubbub-survey", parts[0]
-    several = parts[1] == 2
+    several = parts[1] in (2, 4)
     fields = tuple(
         Field(name, kind == "static", type_, tuple(domain))
         for name, kind, type_, domain in (parts[5] if several else [parts[5]])

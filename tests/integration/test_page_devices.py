@@ -32,7 +32,7 @@ DAY_S = 86_400
 
 
 def changed(text: str, *changes: tuple[str, str]) -> Survey:
-    for old, new in changes:
+    for old, new in (("version = 1", 'version = 1\nledgers = ["durable", "site-data"]'), *changes):
         assert old in text
         text = text.replace(old, new)
     return Survey.parse(text)
@@ -136,10 +136,11 @@ def told_by(browser: Browser, url: str, script: str, *arguments: object) -> Any:
 
 
 def test_a_survey_needs_the_owners_yes_and_room_in_the_budget(browser: Browser) -> None:
+    durable = Survey.parse(LABELS.replace("self-rated-health", "durable"))
     unlike = changed(LABELS, ('"poor"', '"bad"'), ("self-rated-health", "unlike"))
     high = changed(LABELS, ("epsilon = 1.0", "epsilon = 3.0"), ("self-rated-health", "high"))
     dear = changed(LABELS, ("epsilon = 1.0", "epsilon = 1.9"), ("self-rated-health", "dear"))
-    surveys = [Survey.parse(LABELS), unlike, high, dear, Survey.parse(VISITS)]
+    surveys = [changed(LABELS), durable, unlike, high, dear, changed(VISITS)]
     script = """
         const agent = await opened({budget: 4, policy: {maxEpsilon: 2}, clock});
         const words = async () =>
@@ -152,7 +153,12 @@ def test_a_survey_needs_the_owners_yes_and_room_in_the_budget(browser: Browser) 
         return said;"""
     with page_devices.site(surveys) as site:
         asked, agreed, left = told_by(browser, site.url, script)
-    always = {"unlike": "domain_mismatch", "high": "over_policy", "outpatient-visits": "unknown_attribute"}
+    always = {
+        "durable": "wrong_ledger",
+        "unlike": "domain_mismatch",
+        "high": "over_policy",
+        "outpatient-visits": "unknown_attribute",
+    }
     assert asked == {**always, "self-rated-health": "not_opted_in", "dear": "not_opted_in"}
     assert agreed in (  # in the list's order: what came second does not fit
         {**always, "self-rated-health": None, "dear": "over_budget"},
@@ -163,7 +169,7 @@ def test_a_survey_needs_the_owners_yes_and_room_in_the_budget(browser: Browser) 
 
 def test_a_reload_keeps_values_answers_and_the_budget(browser: Browser) -> None:
     life = "const agent = await opened({budget: 6, clock}); await agent.refresh();"
-    with page_devices.site([Survey.parse(LABELS), Survey.parse(AGE_BY_SEX)]) as site:
+    with page_devices.site([changed(LABELS), changed(AGE_BY_SEX)]) as site:
         first = (
             life
             + """
@@ -184,7 +190,7 @@ def test_a_reload_keeps_values_answers_and_the_budget(browser: Browser) -> None:
     assert again == []
     assert [one["round"] for one in made] == [1, 1]
     assert (upload["settled"], upload["waiting"]) == (4, 0)
-    table = {each.symbol for each in site.reports() if each.digest == Survey.parse(AGE_BY_SEX).digest}
+    table = {each.symbol for each in site.reports() if each.digest == changed(AGE_BY_SEX).digest}
     assert len(table) == 1, "a static answer was drawn anew"
     assert account["label"] == "per-site-data"
     assert 0 < account["loss"] <= account["committed"] <= 6
@@ -204,7 +210,7 @@ def test_what_is_left_or_forgotten_is_not_sent_and_stays_spent(browser: Browser)
         const after = await agent.account();
         const [{reason}] = await agent.refresh();
         return {before, left, after, reason, again: await agent.answer()};"""
-    with page_devices.site([Survey.parse(LABELS)]) as site:
+    with page_devices.site([changed(LABELS)]) as site:
         said = told_by(browser, site.url, script)
     assert site.bodies == []
     assert (said["left"]["waiting"], said["again"], said["reason"]) == (0, [], "opted_out")
@@ -214,7 +220,7 @@ def test_what_is_left_or_forgotten_is_not_sent_and_stays_spent(browser: Browser)
 
 
 def test_signed_lists_are_heeded_and_no_older_one_after_them(browser: Browser) -> None:
-    health, table = Survey.parse(LABELS), Survey.parse(AGE_BY_SEX)
+    health, table = changed(LABELS), changed(AGE_BY_SEX)
     key = Ed25519PrivateKey.from_private_bytes(bytes(32))
     public = key.public_key().public_bytes_raw().hex()
     stranger = Ed25519PrivateKey.from_private_bytes(bytes(31) + b"\1")

@@ -17,6 +17,7 @@ from hubbub.errors import ABSENT, ParameterError, SurveyError, SurveyNotFoundErr
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.survey import (
     ASKS,
+    DEFAULT_LEDGERS,
     KINDS,
     MAX_DEVICES,
     MAX_FILE_BYTES,
@@ -116,6 +117,7 @@ _TOP: Final = (
     "minimum_cohort",
     "planned_devices",
     "quota",
+    "ledgers",
     "schedule",
     "attribute",
     "mechanism",
@@ -291,6 +293,7 @@ def parse(
         "minimum_cohort": None if cohort is None else rules.integer("minimum_cohort", cohort, 1, MAX_DEVICES),
         "planned_devices": rules.integer("planned_devices", top.get("planned_devices"), 1, MAX_DEVICES),
         "quota": None if quota is None else rules.integer("quota", quota, 1, MAX_QUOTA),
+        "ledgers": rules.ledgers(top.get("ledgers", list(DEFAULT_LEDGERS))),
     }
     form, channel, choice = compile_survey(
         rules,

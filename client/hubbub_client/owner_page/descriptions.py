@@ -34,6 +34,7 @@ _REFUSALS: Final[dict[Refusal, str]] = {
     "cancelled": "it was cancelled for good",
     "expired": "its last round was over",
     "clock_not_trusted": "the device did not know what time it is",
+    "wrong_ledger": "it asks browsers alone",
     "over_budget": "it does not fit what is left of the budget",
 }
 

@@ -55,6 +55,7 @@ Refusal: TypeAlias = Literal[
     "expired",
     "clock_not_trusted",
     "over_budget",
+    "wrong_ledger",
 ]
 
 
@@ -75,7 +76,8 @@ class Enrolment:
     too many, see `Policy`; not_allowed, it asks for an attribute that may not be asked for;
     not_opted_in, the owner has said yes neither to it nor to every attribute of it; opted_out, the owner said
     no to it or to one of them; expired, its last round has ended; clock_not_trusted, so that its rounds are
-    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget.
+    not known; over_budget, some outputs of what is reserved could exceed the lifetime budget; wrong_ledger,
+    it is for ledgers in a browser's site data alone.
     """
 
     survey_id: str
@@ -147,6 +149,8 @@ def check_eligibility(
         max_epsilon: Largest epsilon of one answer that this device accepts.
         now_s: Clock time, epoch seconds.
     """
+    if "durable" not in survey.ledgers:
+        return "wrong_ledger"
     known = [registered.get(attribute.id) for attribute in survey.attributes]
     if None in known:
         return "unknown_attribute"

@@ -472,6 +472,14 @@ class Score {
   }
 }
 
+/** Return the ledgers that are named, in their order: the durable alone is meant without a name. @param {Value} value */
+function readLedgers(value) {
+  const named = array(value).map(text);
+  const site = named.length - 1;
+  must(site >= 0 && site <= 1 && named[site] === 'site-data' && (site === 0 || named[0] === 'durable'), 'ledgers in their order');
+  return named;
+}
+
 /** A survey, certified: epsilon follows from the integers that are drawn. */
 export class Survey {
   /** @param {Uint8Array} canonical @param {Uint8Array} digest */
@@ -482,8 +490,11 @@ export class Survey {
     must(equal(write(value), canonical), 'another encoding');
     const fields = array(value);
     must(fields.length >= 2 && text(fields[0]) === 'hubbub-survey', 'no survey');
-    const alone = integer(fields[1], 1n, 2n) === 1n;
-    must(fields.length === (alone ? 16 : 15), 'another number of fields');
+    const layout = whole(fields[1], 1, 4);
+    const alone = layout % 2 === 1;
+    must(fields.length === 15 + (alone ? 1 : 0) + (layout > 2 ? 1 : 0), 'another number of fields');
+    /** Where a device that answers may keep its account; a browser's is "site-data". */
+    this.ledgers = layout > 2 ? readLedgers(/** @type {Value} */ (fields.pop())) : ['durable'];
     this.canonical = canonical;
     this.digest = digest;
     this.id = identifier(fields[2]);

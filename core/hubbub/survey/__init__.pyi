@@ -35,6 +35,7 @@ from hubbub.survey.label_tree import (
     QUADTREE as QUADTREE,
 )
 from hubbub.survey.rules import (
+    DEFAULT_LEDGERS as DEFAULT_LEDGERS,
     ANSWERED as ANSWERED,
     MAX_DEVICES as MAX_DEVICES,
     MAX_LATENESS_S as MAX_LATENESS_S,

@@ -17,7 +17,12 @@ from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import WireError
 from hubbub.survey.domain import MAX_SIZE, Attribute, attribute_from_spec
 from hubbub.survey.forms import form_from_spec
-from hubbub.survey.rules import MAX_CANONICAL_BYTES, MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from hubbub.survey.rules import (
+    DEFAULT_LEDGERS,
+    MAX_CANONICAL_BYTES,
+    MAX_NAME_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+)
 from hubbub.survey.single import Single
 from hubbub.wire import packing
 from hubbub.wire.frames import check_elements
@@ -34,6 +39,9 @@ SINGLE_LAYOUT: Final = 1
 FORM_LAYOUT: Final = 2
 """The layout of any other survey: its form is a field, in the place of mapping and categories."""
 
+_OF_LEDGERS: Final = 2
+"""Added to the layout of a survey that says which ledgers may answer: they are one field more, the last."""
+
 MAX_ELEMENTS: Final = 10 * MAX_INPUTS
 """The most elements of one survey, nested ones included: with room to spare for a label for every input, its
 place, its category with name and size, and four weights. Built, they take 64 bytes each, 80 MiB in all."""
@@ -42,6 +50,7 @@ _SMALL: Final = 2**16
 """Bytes that are built without a look at them first: 4 MiB at worst."""
 
 _FIELDS: Final = {SINGLE_LAYOUT: 16, FORM_LAYOUT: 15}
+_FIELDS_OF_ALL: Final = _FIELDS | {layout + _OF_LEDGERS: n + 1 for layout, n in _FIELDS.items()}
 _LARGEST: Final = 2**63 - 1
 
 # A file with as many labels as a domain may hold, and room for comments.
@@ -72,6 +81,7 @@ class Parts(TypedDict):
     minimum_cohort: int
     planned_devices: int
     quota: int | None
+    ledgers: tuple[str, ...]
 
 
 def encode(survey: Survey) -> bytes:
@@ -84,6 +94,9 @@ def encode(survey: Survey) -> bytes:
         # The older layout has no name: the attribute by itself, then mapping and categories as own fields.
         layout, attributes, asked = SINGLE_LAYOUT, form.attributes[0].to_spec(), spec
     schedule = [survey.start_s, survey.round_s, survey.rounds, survey.rotation]
+    ledgers: list[object] = []
+    if survey.ledgers != DEFAULT_LEDGERS:
+        layout, ledgers = layout + _OF_LEDGERS, [list(survey.ledgers)]
     return packing.pack(
         [
             MAGIC,
@@ -101,6 +114,7 @@ def encode(survey: Survey) -> bytes:
             survey.minimum_cohort,
             survey.planned_devices,
             survey.quota,
+            *ledgers,
         ]
     )
 
@@ -119,8 +133,12 @@ def decode(data: bytes) -> Parts:
     fields = packing.array(packing.unpack(data, "survey"), "survey")
     if len(fields) < 2 or fields[0] != MAGIC:
         raise WireError(f"a survey must be an array that begins with {MAGIC!r} and its version")
-    layout = packing.version(fields[1], "survey", tuple(_FIELDS))
-    packing.array(fields, "survey", _FIELDS[layout])
+    layout = packing.version(fields[1], "survey", tuple(_FIELDS_OF_ALL))
+    packing.array(fields, "survey", _FIELDS_OF_ALL[layout])
+    ledgers: tuple[str, ...] = DEFAULT_LEDGERS
+    if layout not in _FIELDS:
+        layout, listed = layout - _OF_LEDGERS, packing.array(fields.pop(), "ledgers")
+        ledgers = tuple(packing.text(each, "ledger", MAX_NAME_CHARACTERS) for each in listed)
     if not isinstance(fields[7], dict):
         raise WireError(f"a survey's channel must be a map, got {type(fields[7]).__name__}")
     channel = mechanisms.channel_from_spec(fields[7])
@@ -153,6 +171,7 @@ def decode(data: bytes) -> Parts:
         minimum_cohort=cohort,
         planned_devices=devices,
         quota=None if terms[4] is None else _numbers([terms[4]], "quota")[0],
+        ledgers=ledgers,
     )
 
 

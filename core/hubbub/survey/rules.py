@@ -29,6 +29,9 @@ MAX_DEVICES: Final = 10**11
 MAX_QUOTA: Final = 2**53 - 1
 # Canonical bytes travel to every device and into every partition of the log.
 MAX_CANONICAL_BYTES: Final = 2**24
+LEDGERS: Final = ("durable", "site-data")
+"""The places where a device keeps its account: a file that stays, or a browser's site data, which may not."""
+DEFAULT_LEDGERS: Final = ("durable",)
 MISSING: Final = "missing"
 
 # The one category beside missing where a survey declares none: the share of devices that have a value.
@@ -125,6 +128,7 @@ class Rules:
         planned_devices: object,
         quota: object,
         rotation: object,
+        ledgers: object,
     ) -> None:
         """Refuse terms beyond their limits; errors name them by their keys in a survey file."""
         self.identifier("id", survey_id)
@@ -141,6 +145,15 @@ class Rules:
             self.integer("quota", quota, 1, MAX_QUOTA)
         if rotation != 1:
             self.integer("schedule.rotation", rotation, 2, MAX_ROTATION)
+        if ledgers != self.ledgers(ledgers):
+            self.refuse("ledgers", f"must be in the order {', '.join(LEDGERS)}", ledgers)
+
+    def ledgers(self, value: object) -> tuple[str, ...]:
+        """Return the ledgers that a value names, in their order."""
+        named = value if isinstance(value, list | tuple) else ()
+        if not named or len(set(map(str, named))) < len(named) or not set(map(str, named)) <= set(LEDGERS):
+            self.refuse("ledgers", f"must name one or more of {', '.join(LEDGERS)}, none twice", value)
+        return tuple(each for each in LEDGERS if each in named)
 
 
 def check_names(rules: Rules, key: str, names: Sequence[str]) -> None:

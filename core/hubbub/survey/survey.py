@@ -24,7 +24,7 @@ from hubbub.numeric.randomness import SYSTEM, Source
 from hubbub.survey import canonical as survey_canonical
 from hubbub.survey.canonical import read_compiled
 from hubbub.survey.domain import Attribute, SetDomain
-from hubbub.survey.rules import MAX_CANONICAL_BYTES, Rules
+from hubbub.survey.rules import DEFAULT_LEDGERS, MAX_CANONICAL_BYTES, Rules
 from hubbub.wire.report import DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Survey:
         planned_devices: How many devices the design counts on.
         quota: The most reports that one round takes, or None.
         rotation: Rounds of a cycle, in which a device answers one; 1 where it answers every round.
+        ledgers: Where a device that answers may keep its account; see `rules.LEDGERS`.
         choice: What "auto" chose for a file that left the choice to it, among what, and why; None where the
             file names its mechanism, and for a survey read from canonical bytes, which hold the result alone.
         canonical: The bytes that `from_canonical` reads.
@@ -83,6 +84,7 @@ class Survey:
     planned_devices: int
     quota: int | None = None
     rotation: int = 1
+    ledgers: tuple[str, ...] = DEFAULT_LEDGERS
     choice: Choice | None = None
     file: InitVar[str] = "<survey>"
     canonical: bytes = field(init=False)
@@ -103,6 +105,7 @@ class Survey:
             planned_devices=self.planned_devices,
             quota=self.quota,
             rotation=self.rotation,
+            ledgers=self.ledgers,
         )
         if self.rotation > 1 and all(each.kind == "static" for each in self.attributes):
             rules.refuse(

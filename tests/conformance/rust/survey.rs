@@ -211,8 +211,10 @@ impl Survey {
         must(again == data, "another encoding")?;
         let fields = value.array()?;
         must(fields.len() >= 2 && fields[0].text()? == "hubbub-survey", "no survey")?;
-        let alone = fields[1].int(1, 2)? == 1;
-        must(fields.len() == if alone { 16 } else { 15 }, "another number of fields")?;
+        let layout = fields[1].int(1, 4)?;
+        let (alone, listed) = (layout % 2 == 1, layout > 2);
+        must(fields.len() == 15 + usize::from(alone) + usize::from(listed), "another number of fields")?;
+        let fields = if listed { ledgers(fields)? } else { fields };
         identifier(&fields[2])?;
         fields[3].int(1, (1 << 31) - 1)?;
         printable(&fields[4])?;
@@ -277,6 +279,14 @@ impl Survey {
 fn rounded(x: (bool, Big, i32), low: f64, high: f64, points: usize, source: &mut Source) -> Answer<usize> {
     let (index, part, whole) = place(x, low, high, points);
     Ok(if part.is_zero() { index } else { index + usize::from(source.coin(&part, &whole)?) })
+}
+
+/// The fields before the last, which names the ledgers: in their order, and not what is meant without it.
+fn ledgers(fields: &[Value]) -> Answer<&[Value]> {
+    let (last, rest) = fields.split_last().ok_or("no fields")?;
+    let named = last.array()?.iter().map(|each| each.text()).collect::<Answer<Vec<_>>>()?;
+    must(named == ["site-data"] || named == ["durable", "site-data"], "ledgers in their order")?;
+    Ok(rest)
 }
 
 /// Whether the schedule has a rotation, its last element if there are four.

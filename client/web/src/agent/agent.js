@@ -441,6 +441,7 @@ export class Agent {
     if (lists.has(`cancelled ${digest}`)) return 'cancelled';
     if (now_s === null) return 'clock_not_trusted';
     if (!isAnswered(survey)) return 'unknown_form';
+    if (!survey.ledgers.includes('site-data')) return 'wrong_ledger';
     const rows = survey.attributes.map(({ id }) => attributes.get(id));
     if (rows.includes(undefined)) return 'unknown_attribute';
     if (rows.some(({ spec }, i) => told(attributeOf(spec)) !== told(survey.attributes[i]))) return 'domain_mismatch';

@@ -28,7 +28,7 @@ export function unhex(digits) {
 /** Return whether this agent can answer a survey. @param {Survey} survey */
 export function isAnswered(survey) {
   const fields = array(read(survey.canonical));
-  return FORMS.includes(Array.isArray(fields[8]) && typeof fields[8][0] === 'string' && fields.length % 2 ? text(fields[8][0]) : 'single');
+  return FORMS.includes(Number(fields[1]) % 2 ? 'single' : text(array(fields[8])[0]));
 }
 
 /** @param {Survey} survey */
