@@ -19,7 +19,7 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 29_805,
+    "core": 29_840,
     "authoring": 9_255,
     "lab": 7_270,
     "client": 7_345,

@@ -36,7 +36,7 @@ PAGES = [
         1,
         "out/visits-v1.json",
     ),
-    ("docs/app.md", {"survey", "node", "python", "agent"}, 2, "ledger.db"),
+    ("docs/app.md", {"survey", "node", "python", "agent"}, 1, "ledger.db"),
     ("docs/install.md", {"pip"}, 0, "README.md"),
 ]
 """A page, the commands that it must run, its blocks of Python, and a file that stands there afterwards."""
