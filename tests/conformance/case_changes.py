@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import msgpack
@@ -20,6 +21,13 @@ class Case(NamedTuple):
     @property
     def line(self) -> str:
         return "\t".join([self.kind, *(part.hex() for part in self.parts)])
+
+
+def golden_surveys() -> list[Path]:
+    """The files of all golden surveys."""
+    golden = Path(__file__).parents[1] / "golden"
+    named = [path for path in golden.glob("survey-*.bin") if path.name != "survey-list.bin"]
+    return sorted([*named, golden / "sets.bin", golden / "bundle.bin"])
 
 
 def pack(value: object) -> bytes:

@@ -63,8 +63,8 @@ def _sizes(chance: Chance, inputs: int) -> list[int]:
     return [*chance.cut(inputs - 1, chance.between(1, min(4, inputs - 1))), 1]
 
 
-def pbgrr(chance: Chance, inputs: int) -> Spec:
-    sizes, high = _sizes(chance, inputs), chance.pick([4, 1000, 2**20, 2**40])
+def pbgrr(chance: Chance, inputs: int, sizes: list[int] | None = None) -> Spec:
+    sizes, high = sizes or _sizes(chance, inputs), chance.pick([4, 1000, 2**20, 2**40])
     o = [chance.between(max(1, high // 3), high) for _ in sizes]
     u = [low if size == 1 else chance.between(low, 2 * low) for size, low in zip(sizes, o, strict=True)]
     near = [size * (w - low) for size, w, low in zip(sizes, u, o, strict=True)]
@@ -73,9 +73,9 @@ def pbgrr(chance: Chance, inputs: int) -> Spec:
     return {"kind": "pbgrr", "sizes": sizes, "t": t, "u": u, "o": o}
 
 
-def category_grr(chance: Chance, inputs: int) -> Spec:
+def category_grr(chance: Chance, inputs: int, sizes: list[int] | None = None) -> Spec:
     o, t = _pair(chance)
-    return {"kind": "category_grr", "sizes": _sizes(chance, inputs), "t": t, "o": o}
+    return {"kind": "category_grr", "sizes": sizes or _sizes(chance, inputs), "t": t, "o": o}
 
 
 def dense(chance: Chance, inputs: int) -> Spec:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from hubbub import Survey, wire
 from hubbub.errors import HubbubError, WireError
-from hubbub.filter import BayesianFilter, Joint, Query
-from hubbub.survey import MAX_ROTATION, signed_list
+from hubbub.filter import BayesianFilter, Joint, Likelihood, Query
+from hubbub.mechanisms import SampledParts
+from hubbub.survey import MAX_ROTATION, Bundle, signed_list
 from hubbub.survey.score import Score
 from hubbub.testing import RecordedSource
 from hubbub.wire import packing
-from hubbub_client.surveys import SEED_BYTES, slot_in_cycle
+from hubbub_client.surveys import SEED_BYTES, scheduled_answer_of, slot_in_cycle
+from hubbub_client.surveys.schedule import part_of
 from hubbub_lab.filters import SimplifiedFilter
 
 REFUSED = "refused"
@@ -56,14 +59,28 @@ def _values(data: bytes) -> list[object]:
 def _answer(canonical: bytes, values: bytes, identifier: bytes, number: bytes, random: bytes) -> str:
     survey, held = Survey.from_canonical(canonical), _values(values)
     number_of = packing.integer(packing.unpack(number, "round"), "round", 0, 2**31 - 1)
-    if len(held) != len(survey.attributes):
-        raise WireError("values must be one per attribute")
+    if len(held) != len(survey.form.reads):
+        raise WireError("values must be one per value that is read")
     source = RecordedSource(random)
-    place = survey.input_of(*held, source=source)
-    symbol = survey.channel.perturb(place, source=source)
+    place, symbol = _drawn(survey, held, number_of, source)
     report = wire.encode_report(wire.Report(survey.digest, number_of, identifier, symbol))
     used = len(random) - len(source.left)
     return f"answer {place} {_words(symbol)} {used} {wire.encode_upload([report]).hex()}"
+
+
+def _drawn(
+    survey: Survey, held: list[object], number: int, source: RecordedSource
+) -> tuple[str, int | bytes]:
+    """The input in words, and the symbol; a bundle's source begins with the seed of the device."""
+    form, channel = survey.form, survey.channel
+    if isinstance(form, Bundle) and isinstance(channel, SampledParts):
+        part = part_of(survey, source.token_bytes(SEED_BYTES), scheduled_answer_of(survey, number))
+        indices = [a.index_of(value) for a, value in zip(form.attributes, held, strict=True)]
+        cell = channel.cell_of(part, form.readings_of(indices))
+        return f"{part}:{cell}", channel.answer(part, cell, source=source)
+    place = survey.input_of(*held, source=source)
+    symbol = channel.perturb(place, source=source)
+    return (place.to_bytes((channel.inputs + 7) // 8, "little").hex() if form.of_sets else str(place)), symbol
 
 
 def _symbol(value: object) -> int | bytes:
@@ -77,8 +94,15 @@ def _symbol(value: object) -> int | bytes:
 def _column(survey: Survey, symbol: int | bytes) -> list[int]:
     if not survey.channel.admits(symbol):
         raise WireError("a symbol must be the channel's")
-    column: list[int] = survey.channel.column(symbol).tolist()
+    column: list[int] = _law(survey).column(symbol).tolist()
     return column
+
+
+def _law(survey: Survey) -> Likelihood:
+    """The weights that the filter reads: of sets and bundles those of the two readings that stand for all."""
+    form, channel = survey.form, survey.channel
+    law = form.likelihood(channel) if form.of_sets or form.samples_parts else channel
+    return cast(Likelihood, law)
 
 
 def _weights(canonical: bytes, symbol: bytes) -> str:
@@ -158,7 +182,7 @@ def _filtered(kind: type[BayesianFilter]) -> Callable[..., str]:
         found, asked = ["filter"], {}
         for step in packing.array(packing.unpack(steps, "steps"), "steps"):
             try:
-                word = "yes" if _step(account, listed, asked, step) else "no"
+                word = _step(account, listed, asked, step)
             except HubbubError:
                 word = REFUSED
             units = [round(nats * UNITS_PER_NAT) for nats in (account.committed, account.loss)]
@@ -168,14 +192,14 @@ def _filtered(kind: type[BayesianFilter]) -> Callable[..., str]:
     return steps_of
 
 
-def _step(account: BayesianFilter, surveys: list[Survey], asked: dict[int, Survey], step: object) -> bool:
+def _step(account: BayesianFilter, surveys: list[Survey], asked: dict[int, Survey], step: object) -> str:
     fields = packing.array(step, "step")
     if not fields:
         raise WireError("a step must have a kind")
-    kind = packing.integer(fields[0], "step", 0, 3)
-    packing.array(fields, "step", 3 if kind == 1 else 2)
+    kind = packing.integer(fields[0], "step", 0, 4)
+    packing.array(fields, "step", {1: 3, 4: 4}.get(kind, 2))
     if kind == 0:
-        return _reserve(account, surveys, asked, packing.array(fields[1], "queries"))
+        return "yes" if _reserve(account, surveys, asked, packing.array(fields[1], "queries")) else "no"
     key = packing.integer(fields[1], "step", 0, MAX_KEY)
     if kind == 3:
         account.close(key)
@@ -185,8 +209,29 @@ def _step(account: BayesianFilter, surveys: list[Survey], asked: dict[int, Surve
         symbol = _symbol(fields[2])
         if key in account.pending:
             _column(asked[key], symbol)
+        if kind == 4:
+            return _resolve(
+                account, asked, key, symbol, packing.integers(fields[3], "coordinates", 0, MAX_KEY)
+            )
         account.record(key, symbol)
-    return True
+    return "yes"
+
+
+def _resolve(
+    account: BayesianFilter, asked: dict[int, Survey], key: int, symbol: int | bytes, keys: list[int]
+) -> str:
+    """Record a bundle's answer with what is known of the values that its part read, or apart from it."""
+    survey = asked.get(key) if key in account.pending else None
+    if survey is None or not isinstance(survey.channel, SampledParts) or not isinstance(symbol, bytes):
+        raise WireError("a bundle must wait for its answer")
+    part = survey.channel.part_of(symbol)
+    members = survey.channel.parts[part].members
+    if len(keys) != len(members):
+        raise WireError("a part must have a coordinate per attribute")
+    coordinate = Joint(*keys) if len(keys) > 1 else keys[0]
+    mapping = cast(Bundle, survey.form).part_mapping(members)
+    query = None if mapping is None else Query(coordinate, survey.channel.oracles[part], mapping)
+    return account.resolve(key, query, symbol, own=survey.channel.set_of(symbol))
 
 
 def _reserve(
@@ -197,9 +242,12 @@ def _reserve(
         keys, number = packing.array(query, "query", 2)
         survey = surveys[packing.integer(number, "survey", 0, len(surveys) - 1)]
         own = packing.integers(keys, "coordinates", 0, MAX_KEY)
-        if isinstance(survey.form, Score) or len(own) != len(survey.attributes):
+        # A value of two readings, or what a round reads of one attribute twice, is one coordinate.
+        one = survey.form.of_sets or survey.form.samples_parts or survey.form.lag > 0
+        if isinstance(survey.form, Score) or len(own) != (1 if one else len(survey.attributes)):
             raise WireError("a query must have a coordinate per attribute, and be of no score")
-        found.append(Query(Joint(*own) if len(own) > 1 else own[0], survey.channel, survey.mapping))
+        mapping = None if one else survey.mapping
+        found.append(Query(Joint(*own) if len(own) > 1 else own[0], _law(survey), mapping))
         read.append(survey)
     tickets = account.reserve_all(found)
     asked.update(zip(tickets or (), read, strict=False))

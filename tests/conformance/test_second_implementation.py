@@ -17,7 +17,7 @@ import msgpack
 import pytest
 import rotation_cases
 import second_implementation
-from case_changes import CAST, Case, beyond_words, mutated, reencoded
+from case_changes import CAST, Case, beyond_words, golden_surveys, mutated, reencoded
 from conformance_pack import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, VERSION, read_cases, sample_numbers
 from ledger_cases import LEDGER_FILE
 from orbit_law import law_holds
@@ -107,21 +107,12 @@ def test_nothing_is_cast_to_a_place_without_its_bound() -> None:
     assert [path.name for path in sources if re.search(r"\bas [ui]size\b", path.read_text("ascii"))] == []
 
 
-NEWER = ("transition",)
-"""Golden surveys of forms that came after the pack: devices that do not know them skip them."""
-
-
 @needs_rustc
 def test_it_certifies_the_golden_surveys(program: Path) -> None:
-    golden = sorted((Path(__file__).parents[1] / "golden").glob("survey-*.bin"))
-    skipped = [path for path in golden if path.stem.removeprefix("survey-") in NEWER]
-    golden = [path for path in golden if path not in skipped and path.name != "survey-list.bin"]
-    cases, newer = ([Case("survey", (path.read_bytes(),)) for path in part] for part in (golden, skipped))
-    found = second_implementation.results(program, [case.line for case in [*cases, *newer]])
-    assert found[len(cases) :] == [REFUSED] * len(NEWER)
-    del found[len(cases) :]
+    cases = [Case("survey", (path.read_bytes(),)) for path in golden_surveys()]
+    found = second_implementation.results(program, [case.line for case in cases])
     assert found == [result(*case) for case in cases]
-    assert len(found) >= 14 and all(words.startswith("certified ") for words in found)
+    assert len(found) >= 22 and all(words.startswith("certified ") for words in found)
 
 
 @needs_rustc

@@ -1,58 +1,13 @@
-"""The series of trees beside the pack's cases: trees of labels and heat maps, their answers and accounts.
-
-    python tests/conformance/tree_cases.py   write trees.tsv and the series' name, count and digest
-
-A line is that of a case of the pack, and follows from its number alone.
-"""
+"""The series of trees: trees of labels and heat maps, their answers and accounts."""
 
 from __future__ import annotations
 
-import hashlib
-import sys
-from pathlib import Path
-
 import msgpack
-
-sys.path.insert(0, str(Path(__file__).parent))
-from case_changes import Case, altered, mutated, pack
+from case_changes import Case, pack
 from random_channels import WORD, Chance, Spec
-from reference import result
+from series import Series
 
 from hubbub.mechanisms import channel_from_spec
-
-NAME = "trees"
-CASES = 400
-SAMPLE = 100
-SAMPLE_FILE = Path(__file__).with_name("trees.tsv")
-DIGEST_FILE = Path(__file__).with_name("trees-digest.txt")
-
-
-def lines(count: int = CASES) -> list[str]:
-    """The lines of the first cases."""
-    return [f"{each.line}\t{result(*each)}\n" for each in map(case, range(count))]
-
-
-def case(number: int) -> Case:
-    """The case of a number."""
-    chance = Chance(f"hubbub {NAME} {number}")
-    turn = number % 8
-    if turn in (6, 7):
-        return (mutated if turn == 6 else altered)(chance, case(8 * chance.below(50) + chance.below(6)))
-    canonical = survey(chance)
-    if turn < 2:
-        return Case("survey", (canonical,))
-    if turn < 4:
-        fields = msgpack.unpackb(canonical)
-        values = pack([_value(chance, attribute) for attribute in fields[5]])
-        random = chance.token_bytes(400)
-        return Case("answer", (canonical, values, chance.token_bytes(16), pack(chance.below(200)), random))
-    channel = channel_from_spec(msgpack.unpackb(canonical)[7])
-    symbol = channel.perturb(chance.below(channel.inputs), source=chance)
-    if turn == 4:
-        return Case("weights", (canonical, pack(symbol)))
-    keys = list(range(len(msgpack.unpackb(canonical)[5])))
-    steps = [[0, [[keys, 0]]], [1, 0, symbol], [0, [[keys, 0]]], [2, 1], [3, 0]]
-    return Case("filter", (pack(chance.pick([1.0, 40.0])), pack([canonical]), pack(steps)))
 
 
 def survey(chance: Chance) -> bytes:
@@ -143,12 +98,21 @@ def _value(chance: Chance, attribute: list[object]) -> object:
     return chance.pick(domain) if kind == "label" else chance.between(domain[0] - 1, domain[1] + 1)
 
 
-def stated(made: list[str]) -> str:
-    """Name, count and digest of a series."""
-    return f"{NAME} {len(made)} {hashlib.sha256(''.join(made).encode()).hexdigest()}\n"
+def _values(chance: Chance, fields: list[list[list[object]]]) -> list[object]:
+    return [_value(chance, attribute) for attribute in fields[5]]
 
 
-if __name__ == "__main__":
-    everything = lines()
-    SAMPLE_FILE.write_text("".join(everything[:SAMPLE]), encoding="ascii")
-    DIGEST_FILE.write_text(stated(everything), encoding="ascii")
+def _symbol(chance: Chance, canonical: bytes) -> int | bytes:
+    channel = channel_from_spec(msgpack.unpackb(canonical)[7])
+    symbol: int | bytes = channel.perturb(chance.below(channel.inputs), source=chance)
+    return symbol
+
+
+def _life(chance: Chance, canonical: bytes) -> Case:
+    keys = list(range(len(msgpack.unpackb(canonical)[5])))
+    symbol = _symbol(chance, canonical)
+    steps = [[0, [[keys, 0]]], [1, 0, symbol], [0, [[keys, 0]]], [2, 1], [3, 0]]
+    return Case("filter", (pack(chance.pick([1.0, 40.0])), pack([canonical]), pack(steps)))
+
+
+TREES = Series("trees", survey, _values, _symbol, _life)

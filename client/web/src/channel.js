@@ -4,8 +4,10 @@
  * @module
  */
 
+import { SetSelection } from './channels/items.js';
 import { Keys } from './channels/keys.js';
 import { Orbits, ShortOrbits } from './channels/orbits.js';
+import { SampledParts } from './channels/parts.js';
 import { NestedLevels, SetLevels, Subset, Tree, Unary } from './channels/sets.js';
 import {
   CategoryGrr, Dense, Grr, LevelsTable, LocalHashing, PbGrr, TreeNode, Weighted,
@@ -17,8 +19,9 @@ import { must } from './msgpack.js';
  * @property {number} inputs K, the missing one included and last
  * @property {boolean} tellsInputs whether single inputs are told, as a table of several attributes needs
  * @property {() => import('./channels/keys.js').Ratio} ratio the largest ratio of a symbol's probabilities
- * @property {(x: number, source: import('./random.js').Bytes) => number | Uint8Array} draw
- * @property {(symbol: unknown) => bigint[]} column weights of a symbol for every input; only ratios matter
+ * @property {(x: any, source: import('./random.js').Bytes) => number | Uint8Array} draw of an input, as the form has it
+ * @property {(symbol: unknown) => bigint[]} column weights of a symbol for every input, or for the two readings that
+ *   stand for all; only ratios matter
  * @property {(categories: number[]) => boolean} fits
  * @property {() => import('./channels/distance.js').Distance} distance
  */
@@ -41,6 +44,8 @@ const KINDS = {
   tree: Tree,
   orbits: Orbits,
   short_orbits: ShortOrbits,
+  set: SetSelection,
+  parts: SampledParts,
 };
 
 /**

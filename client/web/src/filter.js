@@ -11,17 +11,20 @@
 
 import { parts, unitsDown } from './exact.js';
 import { Refused, must } from './msgpack.js';
+import { Bundle } from './survey.js';
 
 /** @typedef {import('./survey.js').Survey} Survey */
 /** @typedef {import('./channels/distance.js').Distance} Distance */
 
 export const UNIT = 2 ** -40;
 const MAX_BUDGET = 1000;
+/** Combinations of values that a component may have. */
+const MAX_CELLS = 2 ** 18;
 
 /**
  * @typedef {object} Pending
  * @property {number} ticket
- * @property {number[]} keys coordinates, one per attribute of the survey
+ * @property {number[]} keys coordinates, one per value that the survey reads
  * @property {Survey} survey
  */
 
@@ -85,6 +88,41 @@ function without(component, key) {
     upper: fold(component.upper, Math.max),
     lower: fold(component.lower, Math.min),
     pending: component.pending,
+  };
+}
+
+/** Note the sizes of coordinates, which must keep theirs. @param {Map<number, number>} sizes @param {number[]} keys @param {number[]} shape */
+function sized(sizes, keys, shape) {
+  must(keys.length === shape.length, 'a coordinate per attribute');
+  must(new Set(keys).size === keys.length, 'coordinates must differ');
+  keys.forEach((key, i) => {
+    must((sizes.get(key) ?? shape[i]) === shape[i], 'a domain must keep its size');
+    sizes.set(key, shape[i]);
+  });
+}
+
+/**
+ * Return a component with an answer.
+ *
+ * @param {Component} component
+ * @param {number[]} keys
+ * @param {{inputs: number[], shape: number[]}} cells
+ * @param {bigint[]} column
+ * @param {Pending} [query] what it was pending as
+ * @returns {Component}
+ */
+function recorded(component, keys, { inputs, shape }, column, query) {
+  const logs = column.map(unitsDown);
+  const own = places(component, keys, shape).map((cell) => logs[inputs[cell]]);
+  const upper = component.upper.map((units, cell) => units + own[cell]);
+  const lower = component.lower.map((units, cell) => units + own[cell]);
+  // Only differences count: kept near 0, they stay exact however many answers there are.
+  const base = least(lower);
+  return {
+    ...component,
+    upper: upper.map((units) => units - base),
+    lower: lower.map((units) => units - base),
+    pending: component.pending.filter((each) => each !== query),
   };
 }
 
@@ -220,17 +258,10 @@ export class Filter {
    * @param {{keys: number[], survey: Survey}[]} queries their tickets count on from `tickets`
    */
   reserve(queries) {
-    /** @type {Map<number, number>} */
-    const sizes = new Map(this.components.flatMap((c) => c.keys.map((key, i) => [key, c.shape[i]])));
+    const sizes = this.#sizes();
     for (const { keys, survey } of queries) {
-      const { shape } = survey.form.cells();
-      must(keys.length === shape.length, 'a coordinate per attribute');
-      must(new Set(keys).size === keys.length, 'coordinates must differ');
-      keys.forEach((key, i) => {
-        must(!this.closed.has(key), 'a coordinate is closed');
-        must((sizes.get(key) ?? shape[i]) === shape[i], 'a domain must keep its size');
-        sizes.set(key, shape[i]);
-      });
+      must(!keys.some((key) => this.closed.has(key)), 'a coordinate is closed');
+      sized(sizes, keys, survey.form.cells().shape);
       if (!this.distances.has(survey)) this.distances.set(survey, survey.channel.distance());
     }
     const before = { components: this.components, tickets: this.tickets };
@@ -242,6 +273,19 @@ export class Filter {
 
   /** @param {number[]} keys @param {Survey} survey @param {Map<number, number>} sizes */
   #add(keys, survey, sizes) {
+    const own = this.#over(keys, sizes);
+    const pending = [...own.pending, { ticket: this.tickets, keys, survey }];
+    this.components = [...this.components, { ...own, pending }];
+    this.tickets += 1;
+  }
+
+  /** @returns {Map<number, number>} */
+  #sizes() {
+    return new Map(this.components.flatMap((c) => c.keys.map((key, i) => [key, c.shape[i]])));
+  }
+
+  /** Take out the components of some coordinates, and return them as one. @param {number[]} keys @param {Map<number, number>} sizes */
+  #over(keys, sizes) {
     /** @type {Component} */
     let own = { keys: [], shape: [], upper: [0], lower: [0], pending: [] };
     for (const key of keys) {
@@ -252,9 +296,7 @@ export class Filter {
       own = joined(own, open ?? { keys: [key], shape: [size], upper: zeros, lower: zeros, pending: [] });
       if (open) this.components = this.components.filter((each) => each !== open);
     }
-    const pending = [...own.pending, { ticket: this.tickets, keys, survey }];
-    this.components = [...this.components, { ...own, pending }];
-    this.tickets += 1;
+    return own;
   }
 
   /** @param {number} ticket @returns {[Component, Pending]} */
@@ -274,19 +316,45 @@ export class Filter {
   /** Record the answer to a query. @param {number} ticket @param {number | Uint8Array} symbol */
   record(ticket, symbol) {
     const [component, query] = this.#waiting(ticket);
-    const { inputs, shape } = query.survey.form.cells();
-    const logs = query.survey.channel.column(symbol).map(unitsDown);
-    const own = places(component, query.keys, shape).map((cell) => logs[inputs[cell]]);
-    const upper = component.upper.map((units, cell) => units + own[cell]);
-    const lower = component.lower.map((units, cell) => units + own[cell]);
-    // Only differences count: kept near 0, they stay exact however many answers there are.
-    const base = least(lower);
-    this.#replace(component, {
-      ...component,
-      upper: upper.map((units) => units - base),
-      lower: lower.map((units) => units - base),
-      pending: component.pending.filter((each) => each !== query),
-    });
+    const column = query.survey.channel.column(symbol);
+    this.#replace(component, recorded(component, query.keys, query.survey.form.cells(), column, query));
+  }
+
+  /**
+   * Record a bundle's answer with what is known of the values that its part read; apart from it where one of these is
+   * closed, or there are too many combinations. It cannot be refused for its cost: that was reserved.
+   *
+   * @param {number} ticket
+   * @param {number | Uint8Array} symbol
+   * @param {number[]} keys coordinates of the part's attributes
+   * @returns {'joined' | 'apart'}
+   */
+  resolve(ticket, symbol, keys) {
+    const [held, query] = this.#waiting(ticket);
+    must(query.survey.form instanceof Bundle, 'no bundle');
+    const { column, many, cells } = query.survey.form.moved(symbol);
+    must(keys.length === many && new Set(keys).size === many, 'a coordinate per attribute');
+    if (cells === null || keys.some((key) => this.closed.has(key)) || !this.#fits(keys, cells.shape)) {
+      this.record(ticket, symbol);
+      return 'apart';
+    }
+    const own = this.#over(keys, new Map(keys.map((key, i) => [key, cells.shape[i]])));
+    const rest = { ...held, pending: held.pending.filter((each) => each !== query) };
+    this.#replace(held, rest);
+    if (rest.pending.length === 0 && lost(rest) === 0) {
+      this.components = this.components.filter((each) => each !== rest); // nothing was ever recorded there
+    }
+    this.components = [...this.components, recorded(own, keys, cells, column)];
+    return 'joined';
+  }
+
+  /** Return whether coordinates of these sizes can be one component. @param {number[]} keys @param {number[]} shape */
+  #fits(keys, shape) {
+    const sizes = this.#sizes();
+    sized(sizes, keys, shape);
+    const joins = this.components.filter((each) => each.keys.some((key) => keys.includes(key)));
+    const all = new Set([...keys, ...joins.flatMap((each) => each.keys)]);
+    return [...all].reduce((n, key) => n * /** @type {number} */ (sizes.get(key)), 1) <= MAX_CELLS;
   }
 
   /** Take back a query that is never answered. @param {number} ticket */

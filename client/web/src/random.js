@@ -44,7 +44,7 @@ export class FixedBytes {
 }
 
 /** Return little-endian bytes as a whole number. @param {Uint8Array} bytes */
-function little(bytes) {
+export function little(bytes) {
   let found = 0n;
   for (let i = bytes.length - 1; i >= 0; i--) found = (found << 8n) | BigInt(bytes[i]);
   return found;

@@ -1,5 +1,5 @@
 /**
- * The slots of a rotating survey: in which round of a cycle a device answers, drawn from its own secret.
+ * What a device draws from its own secret: its round of each cycle of a rotating survey, and its part of a bundle.
  *
  * WebCrypto has no BLAKE2b; this is RFC 7693's, for one block of a key and one of data.
  *
@@ -10,7 +10,8 @@ import { must } from './msgpack.js';
 
 export const SEED_BYTES = 32;
 const BLOCK_BYTES = 128;
-const WORD_BYTES = 8;
+/** "part" in ASCII. */
+const PART = 0x70617274;
 const MASK = 2n ** 64n - 1n;
 /** The first 64 bits of the fractional parts of the square roots of the first eight primes, as in SHA-512. */
 const IV = [
@@ -62,23 +63,29 @@ function compressed(state, block, bytes, last) {
 }
 
 /**
- * Return BLAKE2b of 8 bytes over cycle and place, with the seed as its key, as a big-endian word.
+ * Return BLAKE2b of 4 or 8 bytes over words of 32 bits, big-endian, with the seed as its key, as such a word.
  *
  * @param {Uint8Array} seed
- * @param {number} cycle
- * @param {number} place
+ * @param {number[]} words
+ * @param {number} bytes
  */
-function drawn(seed, cycle, place) {
+function drawn(seed, words, bytes) {
+  must(seed.length === SEED_BYTES, 'a seed of 32 bytes');
   const key = new Uint8Array(BLOCK_BYTES);
   key.set(seed);
-  const data = new Uint8Array(BLOCK_BYTES);
-  new DataView(data.buffer).setUint32(0, cycle);
-  new DataView(data.buffer).setUint32(4, place);
-  const begin = IV.map((word, i) => (i === 0 ? word ^ BigInt(0x01010000 | (SEED_BYTES << 8) | WORD_BYTES) : word));
-  const [word] = compressed(compressed(begin, key, BLOCK_BYTES, false), data, BLOCK_BYTES + 8, true);
-  const bytes = new DataView(new ArrayBuffer(8));
-  bytes.setBigUint64(0, word, true);
-  return bytes.getBigUint64(0);
+  const data = new DataView(new ArrayBuffer(BLOCK_BYTES));
+  words.forEach((word, i) => data.setUint32(4 * i, word));
+  const begin = IV.map((word, i) => (i === 0 ? word ^ BigInt(0x01010000 | (SEED_BYTES << 8) | bytes) : word));
+  const block = new Uint8Array(data.buffer);
+  const [word] = compressed(compressed(begin, key, BLOCK_BYTES, false), block, BLOCK_BYTES + 4 * words.length, true);
+  const found = new DataView(new ArrayBuffer(8));
+  found.setBigUint64(0, word, true);
+  return found.getBigUint64(0) >> BigInt(64 - 8 * bytes);
+}
+
+/** Return what the public coin shows that picks a bundle's part. @param {Uint8Array} seed @param {number} place */
+export function coinToss(seed, place) {
+  return Number(drawn(seed, [PART, 0, place], 4));
 }
 
 /**
@@ -89,10 +96,9 @@ function drawn(seed, cycle, place) {
  * @param {number} rotation rounds of a cycle
  */
 export function slotInCycle(seed, cycle, rotation) {
-  must(seed.length === SEED_BYTES, 'a seed of 32 bytes');
   const all = BigInt(rotation);
   const end = (2n ** 64n / all) * all;
   let word = end;
-  for (let place = 0; word >= end; place++) word = drawn(seed, cycle, place);
+  for (let place = 0; word >= end; place++) word = drawn(seed, [cycle, place], 8);
   return Number(word % all);
 }

@@ -5,13 +5,16 @@
  */
 
 import { readChannel } from './channel.js';
+import { SetSelection } from './channels/items.js';
+import { SampledParts } from './channels/parts.js';
 import { NestedLevels } from './channels/sets.js';
 import { Grr, LevelsTable, TreeNode } from './channels/tables.js';
 import { exactSum, expBelow, expOfMinus, lnAbove, parts, place } from './exact.js';
 import { labels } from './levels.js';
 import { Pairs, Refused, array, arrayOf, equal, float, integer, must, read, text, whole, write } from './msgpack.js';
 import { printable } from './printable.js';
-import { coin } from './random.js';
+import { below, coin } from './random.js';
+import { coinToss } from './rotation.js';
 
 /** @typedef {import('./msgpack.js').Value} Value */
 /** @typedef {import('./channel.js').Channel} Channel */
@@ -72,7 +75,8 @@ function allDiffer(items) {
 /**
  * An attribute: its id, and the values that it may have.
  *
- * @typedef {{type: 'label', labels: string[]} | {type: 'integer' | 'number', low: number, high: number}} Domain
+ * @typedef {{type: 'label', labels: string[]} | {type: 'set', labels: string[]}
+ *   | {type: 'integer' | 'number', low: number, high: number}} Domain
  */
 export class Attribute {
   /** @param {Value} value */
@@ -87,7 +91,7 @@ export class Attribute {
 
   /** Return how many values a domain that is no interval has. */
   size() {
-    must(this.domain.type !== 'number', 'numbers, which have no places');
+    must(this.domain.type !== 'number' && this.domain.type !== 'set', 'what has no places');
     return this.domain.type === 'label' ? this.domain.labels.length : this.domain.high - this.domain.low + 1;
   }
 
@@ -96,23 +100,28 @@ export class Attribute {
     const { domain } = this;
     const size = this.size();
     if (domain.type === 'label') {
-      if (typeof value !== 'string') return size;
-      let found = domain.labels.indexOf(value);
-      if (found < 0) { // one text has several spellings in Unicode
-        const composed = value.normalize('NFC');
-        found = domain.labels.findIndex((label) => label.normalize('NFC') === composed);
-      }
+      const found = placeOf(value, domain.labels);
       return found < 0 ? size : found;
     }
-    const inside =
+    const inside = domain.type !== 'set' &&
       (typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value))) &&
       value >= domain.low && value <= domain.high;
     return inside ? Number(value) - domain.low : size;
   }
 
+  /** Return the places of the items that a list has, rising, other things left out; null for what is none. @param {Value} value */
+  items(value) {
+    must(this.domain.type === 'set', 'no items');
+    const { labels: own } = this.domain;
+    const held = value instanceof Pairs ? value.items.map(([key]) => key) : value;
+    if (!Array.isArray(held)) return null;
+    const places = new Set(held.map((each) => placeOf(each, own)));
+    return own.map((_, i) => i).filter((i) => places.has(i));
+  }
+
   /** @returns {[number, number]} */
   ends() {
-    must(this.domain.type !== 'label', 'labels in a score');
+    must(this.domain.type !== 'label' && this.domain.type !== 'set', 'labels in a score');
     return [this.domain.low, this.domain.high];
   }
 
@@ -131,9 +140,18 @@ export class Attribute {
   }
 }
 
+/** Return the place of a text among labels, -1 if it is none. @param {Value} value @param {string[]} listed */
+function placeOf(value, listed) {
+  if (typeof value !== 'string') return -1;
+  const found = listed.indexOf(value);
+  if (found >= 0) return found;
+  const composed = value.normalize('NFC'); // one text has several spellings in Unicode
+  return listed.findIndex((label) => label.normalize('NFC') === composed);
+}
+
 /** @param {string} type @param {Value} domain @returns {Domain} */
 function readDomain(type, domain) {
-  if (type === 'label') {
+  if (type === 'label' || type === 'set') {
     const found = array(domain).map((label) => short(label, 200));
     must(found.length >= 2 && found.length <= MAX_SIZE, 'two labels and more');
     must(!found.includes(''), 'an empty label');
@@ -277,16 +295,9 @@ class Table {
     let inputs = 1;
     let cells = 1;
     this.readings = attributes.map((attribute, j) => {
-      const [map, named] = arrayOf(items[j], 2);
-      const size = attribute.size();
-      const reading = readMapping(map, size, MAX_SIZE);
-      const missing = reading[size];
-      must(missing >= 2, 'two readings, and missing');
-      shares(reading, missing + 1);
-      if (named === null) must(rises(reading), 'names where values share a reading');
-      else names(arrayOf(named, missing), false);
-      inputs *= missing + 1;
-      cells *= size + 1;
+      const reading = readReading(attribute, arrayOf(items[j], 2));
+      inputs *= count(reading);
+      cells *= reading.length;
       return reading;
     });
     must(inputs <= MAX_COMBINATIONS && cells <= MAX_CELLS, 'too many combinations');
@@ -295,20 +306,144 @@ class Table {
 
   /** @param {Attribute[]} attributes @param {Value[]} values */
   input(attributes, values) {
-    return this.readings.reduce((input, reading, j) => {
-      const many = /** @type {number} */ (reading.at(-1)) + 1;
-      return input * many + reading[attributes[j].index(values[j])];
-    }, 0);
+    return this.readings.reduce((input, reading, j) => input * count(reading) + reading[attributes[j].index(values[j])], 0);
   }
 
   cells() {
-    let inputs = [0];
-    for (const reading of this.readings) {
-      const many = /** @type {number} */ (reading.at(-1)) + 1;
-      inputs = inputs.flatMap((x) => reading.map((r) => x * many + r));
-    }
-    return { inputs, shape: this.readings.map((reading) => reading.length) };
+    return product(this.readings);
   }
+}
+
+/** A transition: an evolving attribute some rounds ago and now. */
+class Transition {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form @param {number} rounds */
+  constructor(attributes, channel, form, rounds) {
+    must(form.length === 5 && attributes.length === 1 && attributes[0].kind === 'evolving', 'one that evolves');
+    this.reading = readReading(attributes[0], form.slice(1, 3));
+    this.values = count(this.reading) - 1;
+    must((this.values + 1) ** 2 <= MAX_COMBINATIONS && this.reading.length ** 2 <= MAX_CELLS, 'too many pairs');
+    /** Rounds between the two values. */
+    this.lag = whole(form[3], 1, rounds - 1);
+    this.asks = text(form[4]);
+    const r = this.values;
+    /** @type {Record<string, number[]>} */
+    const asked = { pairs: [(r + 1) ** 2 - 1, 1], changed: [r, r * (r - 1), 1], direction: [3, 1] };
+    must(Object.hasOwn(asked, this.asks) && (this.asks !== 'direction' || r === 2), 'an unknown question');
+    const of = labels(asked[this.asks]);
+    must(channel.inputs === of.length && channel.fits(of), "another channel than the transition's");
+    this.inputs = of.length;
+  }
+
+  /** @param {Attribute[]} attributes @param {Value[]} values then and now */
+  input([attribute], values) {
+    const [a, b] = values.map((value) => this.reading[attribute.index(value)]);
+    const r = this.values;
+    if (this.asks === 'pairs') return a * (r + 1) + b;
+    if (a === r || b === r) return this.inputs - 1;
+    if (this.asks === 'direction') return 1 + a - b;
+    return a === b ? a : r + a * (r - 1) + b - (b > a ? 1 : 0);
+  }
+
+  cells() {
+    return { inputs: Array.from({ length: this.inputs }, (_, x) => x), shape: [this.inputs] };
+  }
+}
+
+/** Two readings that stand for all values of a coordinate which no other survey reads. */
+const ALONE = { inputs: [0, 1], shape: [2] };
+
+/** Sets of items. */
+class ItemSet {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form */
+  constructor(attributes, channel, form) {
+    must(form.length === 2 && attributes.length === 1 && attributes[0].domain.type === 'set', 'one attribute of sets');
+    must(channel instanceof SetSelection && BigInt(channel.most) === form[1], 'another channel than that of sets');
+    must(channel.inputs === attributes[0].domain.labels.length + 1, 'another number of items');
+    this.most = channel.most;
+    this.missing = channel.inputs - 1;
+  }
+
+  /** Return the items that are sent, rising: of more than count, so many drawn. @param {Attribute[]} attributes @param {Value[]} values @param {Bytes} source */
+  input([attribute], [value], source) {
+    const held = attribute.items(value) ?? [this.missing];
+    for (let i = held.length; i > this.most; i--) held.splice(Number(below(source, BigInt(i))), 1);
+    return held;
+  }
+
+  cells() {
+    return ALONE;
+  }
+}
+
+/** A bundle: tables of many attributes, of which a device answers one part. */
+export class Bundle {
+  /** @param {Attribute[]} attributes @param {Channel} channel @param {Value[]} form */
+  constructor(attributes, channel, form) {
+    must(form.length === 3 && channel instanceof SampledParts, "another channel than the bundle's");
+    const items = arrayOf(form[1], attributes.length);
+    this.channel = channel;
+    this.readings = attributes.map((attribute, j) => readReading(attribute, arrayOf(items[j], 2)));
+    must(same(this.readings.map(count), channel.readings), 'other readings');
+    const tables = array(form[2]).map((table) => array(table).map((n) => whole(n, 0, attributes.length - 1)));
+    must(tables.length >= 1 && tables.length <= 4096 && allDiffer(tables.map(String)), 'tables that differ');
+    must(tables.every((own) => own.every((n, i) => i === 0 || own[i - 1] < n)), 'attributes that rise');
+    must(tables.every((own) => own.length >= 1 && own.length <= 4), 'tables of one to four');
+    must(new Set(tables.flat()).size === attributes.length, 'every attribute in a table');
+    const within = (/** @type {number[]} */ own) => channel.members.some((part) => own.every((n) => part.includes(n)));
+    must(tables.every(within), 'a table within a part');
+  }
+
+  /**
+   * Return the part and the cell of its table.
+   *
+   * @param {Attribute[]} attributes
+   * @param {Value[]} values only those of the part are looked at
+   * @param {Bytes} _
+   * @param {number} [part] as `Survey.part` gives it
+   */
+  input(attributes, values, _, part) {
+    must(part !== undefined, 'a part that the coin picked');
+    const cell = this.channel.members[part].reduce((found, member) => {
+      const reading = this.readings[member];
+      return found * count(reading) + reading[attributes[member].index(values[member])];
+    }, 0);
+    return [part, cell];
+  }
+
+  /** Return how an answer reads the values of its part, over whole domains; cells is null of too many. @param {unknown} symbol */
+  moved(symbol) {
+    const { part, column } = this.channel.told(symbol);
+    const own = this.channel.members[part].map((member) => this.readings[member]);
+    const small = own.reduce((n, reading) => n * reading.length, 1) <= MAX_CELLS;
+    return { column, many: own.length, cells: small ? product(own) : null };
+  }
+
+  cells() {
+    return ALONE;
+  }
+}
+
+/** Return the combination of readings of every combination of values, and how many values each has. @param {number[][]} readings */
+function product(readings) {
+  let inputs = [0];
+  for (const reading of readings) inputs = inputs.flatMap((x) => reading.map((r) => x * count(reading) + r));
+  return { inputs, shape: readings.map((reading) => reading.length) };
+}
+
+/** Return how many readings there are, missing included. @param {number[]} reading */
+function count(reading) {
+  return /** @type {number} */ (reading.at(-1)) + 1;
+}
+
+/** Return the reading of every index of an attribute. @param {Attribute} attribute @param {Value[]} pair map and names */
+function readReading(attribute, [map, named]) {
+  const reading = readMapping(map, attribute.size(), MAX_SIZE);
+  const missing = count(reading) - 1;
+  must(missing >= 2, 'two readings, and missing');
+  shares(reading, missing + 1);
+  if (named === null) must(rises(reading), 'names where values share a reading');
+  else names(arrayOf(named, missing), false);
+  return reading;
 }
 
 /** A tree of labels, or a heat map of two integers: the input of every index, or of two. */
@@ -538,7 +673,7 @@ export class Survey {
     return new Survey(canonical, await digestOf(canonical));
   }
 
-  /** @param {boolean} alone @param {Value[]} fields @returns {Single | Table | LabelTree | Score} */
+  /** @param {boolean} alone @param {Value[]} fields @returns {Single | Table | LabelTree | Transition | ItemSet | Bundle | Score} */
   #form(alone, fields) {
     if (alone) return new Single(this.attributes[0], this.channel, fields[8], fields[9]);
     const form = array(fields[8]);
@@ -546,18 +681,37 @@ export class Survey {
     const name = text(form[0]);
     if (name === 'table') return new Table(this.attributes, this.channel, form);
     if (name === 'tree') return new LabelTree(this.attributes, this.channel, form);
+    if (name === 'transition') return new Transition(this.attributes, this.channel, form, this.rounds);
+    if (name === 'set') return new ItemSet(this.attributes, this.channel, form);
+    if (name === 'bundle') return new Bundle(this.attributes, this.channel, form);
     must(name === 'score', 'an unknown form');
     return new Score(this.attributes, this.channel, form, this.epsilon);
   }
 
   /**
-   * Return the input of one value per attribute; numbers are rounded by random bytes. Keep it: rounding anew shows.
+   * Return the part of a bundle that a device answers.
+   *
+   * @param {Uint8Array} seed the secret of the device's enrolment
+   * @param {number} round
+   */
+  part(seed, round) {
+    must(this.form instanceof Bundle, 'no bundle');
+    const evolves = this.attributes.some((each) => each.kind === 'evolving');
+    return this.form.channel.part(coinToss(seed, evolves ? round + 1 : 0));
+  }
+
+  /**
+   * Return the input of one value per attribute, of a transition of the value then and the one now: a number, of sets
+   * the items, of a bundle part and cell. What random bytes decide is to be kept: drawing anew shows.
    *
    * @param {Value[]} values
    * @param {Bytes} source
+   * @param {number} [part] of a bundle: see `part`
+   * @returns {number | number[]}
    */
-  input(values, source) {
-    must(values.length === this.attributes.length, 'a value per attribute');
-    return this.form.input(this.attributes, values, source);
+  input(values, source, part) {
+    const reads = this.form instanceof Transition ? 2 : this.attributes.length;
+    must(values.length === reads, 'a value per attribute');
+    return this.form.input(this.attributes, values, source, part);
   }
 }

@@ -4,12 +4,13 @@
  * @module
  */
 
+import { packed } from '../src/channels/distance.js';
 import { Filter } from '../src/filter.js';
 import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
 import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
 import { FixedBytes } from '../src/random.js';
-import { slotInCycle } from '../src/rotation.js';
-import { MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
+import { SEED_BYTES, slotInCycle } from '../src/rotation.js';
+import { Bundle, MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
 import { readOutcomes, readSymbol, readUpload, writeReport, writeUpload } from '../src/wire.js';
 
 /** @typedef {import('../src/msgpack.js').Value} Value */
@@ -42,15 +43,24 @@ async function survey([canonical]) {
   return `certified ${hex(found.digest)} ${hex(new Uint8Array(bits.buffer))}`;
 }
 
+/** Return an input in words: part and cell of a bundle, a set in hexadecimal. @param {number | number[]} input @param {Survey} survey */
+function asked(input, { form, channel }) {
+  if (typeof input === 'number') return String(input);
+  if (form instanceof Bundle) return input.join(':');
+  return hex(packed(Array.from({ length: channel.inputs }, (_, i) => input.includes(i))));
+}
+
 /** @param {Uint8Array[]} parts */
 async function answer([canonical, values, id, round, random]) {
   const found = await Survey.read(canonical);
   const source = new FixedBytes(random);
-  const input = found.input(array(read(values)), source);
+  const number = whole(read(round), 0, 2 ** 31 - 1);
+  const part = found.form instanceof Bundle ? found.part(source.take(SEED_BYTES), number) : undefined;
+  const input = found.input(array(read(values)), source, part);
   const symbol = found.channel.draw(input, source);
   const identity = new Uint8Array([...found.digest, ...id]);
-  const report = writeReport({ identity, round: whole(read(round), 0, 2 ** 31 - 1), symbol });
-  return `answer ${input} ${told(symbol)} ${source.used} ${hex(writeUpload([report]))}`;
+  const report = writeReport({ identity, round: number, symbol });
+  return `answer ${asked(input, found)} ${told(symbol)} ${source.used} ${hex(writeUpload([report]))}`;
 }
 
 /** @param {Uint8Array[]} parts */
@@ -64,18 +74,21 @@ function taken(account, surveys, step) {
   const [kind, ...fields] = array(step);
   must(kind !== undefined, 'no step');
   const ticket = () => whole(fields[0], 0, 2 ** 32);
-  switch (whole(kind, 0, 3) * 10 + fields.length) {
+  /** @param {Value} listed */
+  const coordinates = (listed) => array(listed).map((key) => whole(key, 0, 2 ** 32));
+  switch (whole(kind, 0, 4) * 10 + fields.length) {
     case 1: {
       const queries = array(fields[0]).map((query) => {
         const [keys, place] = arrayOf(query, 2);
         const own = surveys[whole(place, 0, surveys.length - 1)];
-        return { keys: array(keys).map((key) => whole(key, 0, 2 ** 32)), survey: own };
+        return { keys: coordinates(keys), survey: own };
       });
-      return account.reserve(queries);
+      return account.reserve(queries) ? 'yes' : 'no';
     }
-    case 12: account.record(ticket(), readSymbol(fields[1])); return true;
-    case 21: account.cancel(ticket()); return true;
-    case 31: account.close(ticket()); return true;
+    case 12: account.record(ticket(), readSymbol(fields[1])); return 'yes';
+    case 21: account.cancel(ticket()); return 'yes';
+    case 31: account.close(ticket()); return 'yes';
+    case 43: return account.resolve(ticket(), readSymbol(fields[1]), coordinates(fields[2]));
     default: throw new Refused('an unknown step');
   }
 }
@@ -90,7 +103,7 @@ async function filter([budget, listed, steps], full) {
   for (const step of array(read(steps))) {
     let word = 'refused';
     try {
-      word = taken(account, surveys, step) ? 'yes' : 'no';
+      word = taken(account, surveys, step);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
     }

@@ -67,6 +67,7 @@ class SetSelection(SetChannel):
     description = (
         "The device sends a random set of items, more often one with some of yours in it than any other."
     )
+    tells_inputs = False
 
     def __init__(self, inputs: int, most: int, size: int, held: int) -> None:
         """Set the channel from its integers.
@@ -140,6 +141,11 @@ class SetSelection(SetChannel):
         matrix = np.full((self.inputs, self.inputs), self.epsilon)
         np.fill_diagonal(matrix, 0.0)
         return matrix
+
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:
+        """Return that no categories fit: an input is a set, and a filter would take it for an item."""
+        del category_of
+        return "must be none where the channel is of sets"
 
     @property
     def most_blocks(self) -> int:  # noqa: D102 - inherited

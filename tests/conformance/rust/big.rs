@@ -168,15 +168,15 @@ thread_local! {
     static LN2: Big = twice_atanh(&Big::of(1), &Big::of(3));
 }
 
-fn ln(n: u128) -> Big {
-    let power = 127 - n.leading_zeros();
-    let (whole, unit) = (Big::of(n), Big::of(1 << power));
-    let rest = twice_atanh(&whole.minus(&unit), &whole.plus(&unit));
+fn ln(n: &Big) -> Big {
+    let power = n.bits() - 1;
+    let unit = Big::of(1).shl(power);
+    let rest = twice_atanh(&n.minus(&unit), &n.plus(&unit));
     LN2.with(|two| two.times(&Big::of(power as u128)).plus(&rest))
 }
 
 /// ln(n / d), n >= d >= 1, between two numbers of POINT bits after the point.
-fn ln_between(n: u128, d: u128) -> (Big, Big) {
+fn ln_between(n: &Big, d: &Big) -> (Big, Big) {
     let (top, bottom, error) = (ln(n), ln(d), Big::of(1 << SPARE));
     let low = if top > bottom.plus(&error) { top.minus(&bottom).minus(&error) } else { Big::of(0) };
     (low, top.plus(&error).minus(&bottom))
@@ -191,7 +191,7 @@ pub fn units_up(n: u128, d: u128) -> Result<i64, &'static str> {
     if n == d {
         return Ok(0);
     }
-    let (low, high) = ln_between(n, d);
+    let (low, high) = ln_between(&Big::of(n), &Big::of(d));
     let floor = same(low.shr(POINT - 40), high.shr(POINT - 40))?;
     Ok(floor.small().unwrap() as i64 + 1)
 }
@@ -201,12 +201,12 @@ pub fn units_down(w: u128) -> Result<i64, &'static str> {
     if w == 1 {
         return Ok(0);
     }
-    let (low, high) = ln_between(w, 1);
+    let (low, high) = ln_between(&Big::of(w), &Big::of(1));
     Ok(same(low.shr(POINT - 40), high.shr(POINT - 40))?.small().unwrap() as i64)
 }
 
 /// The least float not below ln(n / d), n >= d.
-pub fn ln_above(n: u128, d: u128) -> Result<f64, &'static str> {
+pub fn ln_above(n: &Big, d: &Big) -> Result<f64, &'static str> {
     if n == d {
         return Ok(0.0);
     }

@@ -1,7 +1,10 @@
 //! Channels: the integers of place 7, their rules, and the largest ratio that certifies epsilon.
 
+use crate::big::Big;
+use crate::items::Items;
 use crate::orbits::Orbits;
 use crate::pack::{fit, must, Answer, Value};
+use crate::parts::Parts;
 use crate::pool::Pool;
 
 pub const MAX_INPUTS: usize = 1 << 17;
@@ -35,6 +38,8 @@ pub enum Kind {
     SetLevels { levels: Levels, shares: Vec<u64>, sets: Vec<Subset> },
     Tree { levels: Levels, shares: Vec<u64>, sets: Vec<Subset> },
     Orbits(Orbits),
+    Items(Items),
+    Parts(Parts),
 }
 
 pub struct Channel {
@@ -97,6 +102,8 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "unary" => &["inputs", "held", "other"],
         "set_levels" | "nested_levels" => &["inputs", "sizes", "shares", "subset", "held"],
         "tree" => &["inputs", "cells", "shares", "subset", "held"],
+        "set" => &["inputs", "most", "size", "held"],
+        "parts" => &["readings", "orders", "members", "shares", "subset", "held"],
         "orbits" | "short_orbits" => {
             &["sizes", "unit", "counts", "missing", "inside", "outside", "absent"]
         }
@@ -131,6 +138,13 @@ pub fn read(map: &Value) -> Answer<Channel> {
             let (levels, shares, sets) = shared(ranges(&keys)?, &keys)?;
             (levels.of[0].len(), 0, 0, Kind::Tree { levels, shares, sets })
         }
+        "set" => {
+            let inputs = count(&keys, "inputs")?;
+            let items = Items::of(inputs, keys.int("most")?, keys.int("size")?, keys.int("held")?)?;
+            (inputs, 0, 0, Kind::Items(items))
+        }
+        // Its combinations have no numbers here: two readings stand for all of them.
+        "parts" => (2, 0, 0, Kind::Parts(Parts::read(&keys)?)),
         kind => {
             let orbits = Orbits::read(&keys, kind == "short_orbits")?;
             (orbits.inputs, 0, 0, Kind::Orbits(orbits))
@@ -140,6 +154,7 @@ pub fn read(map: &Value) -> Answer<Channel> {
     let set = matches!(
         kind,
         Kind::Subset(_) | Kind::Unary { .. } | Kind::SetLevels { .. } | Kind::Tree { .. } | Kind::Orbits(_)
+            | Kind::Items(_) | Kind::Parts(_)
     );
     must(set || (2..=MAX_OUTPUTS).contains(&outputs), "symbols out of range")?;
     must(set || (1..MAX_TOTAL).contains(&total), "a total that is not below 2^63")?;
@@ -293,7 +308,7 @@ fn hashing(keys: &Keys) -> Answer<Made> {
     Ok((inputs, (pool.seeds * q) as u128, total, Kind::Hashing { pool, t, u }))
 }
 
-fn subset(inputs: usize, size: u64, held: u64) -> Answer<Subset> {
+pub fn subset(inputs: usize, size: u64, held: u64) -> Answer<Subset> {
     must(size < inputs as u64 && held < WORD, "sizes of 1 to K - 1")?;
     let found = Subset { inputs, size: fit(size), held };
     let (inside, outside) = found.odds();
@@ -352,7 +367,15 @@ impl Kind {
 }
 
 impl Channel {
-    /// The largest ratio of a symbol's probabilities for two inputs: e^epsilon.
+    /// The same exactly, of sets too.
+    pub fn certificate(&self) -> (Big, Big) {
+        match &self.kind {
+            Kind::Items(items) => items.odds.clone(),
+            _ => (Big::of(self.ratio().0), Big::of(self.ratio().1)),
+        }
+    }
+
+    /// The largest ratio of a symbol's probabilities for two inputs: e^epsilon; of sets of the weights below.
     pub fn ratio(&self) -> (u128, u128) {
         if let Some((_, odds)) = self.kind.level_odds() {
             return odds.into_iter().fold((1, 1), larger);
@@ -372,13 +395,16 @@ impl Channel {
             Kind::Subset(set) => set.odds(),
             Kind::Unary { held, other } => Kind::unary_odds(*held, *other),
             Kind::Orbits(orbits) => orbits.ratio(),
+            Kind::Items(items) => items.weights(),
+            Kind::Parts(parts) => parts.ratio(),
             _ => unreachable!("levels are above"),
         }
     }
 
     /// Whether single inputs are told, as a table of several attributes needs.
     pub fn tells_inputs(&self) -> bool {
-        let grouped = matches!(self.kind, Kind::Category { .. } | Kind::Orbits(_));
+        let grouped =
+            matches!(self.kind, Kind::Category { .. } | Kind::Orbits(_) | Kind::Items(_) | Kind::Parts(_));
         !grouped && self.kind.level_odds().is_none()
     }
 
@@ -393,6 +419,7 @@ impl Channel {
                 levels.of.iter().any(|level| level == categories)
             }
             Kind::Orbits(orbits) => orbits.categories() == categories,
+            Kind::Items(_) | Kind::Parts(_) => false,
             _ => true,
         }
     }

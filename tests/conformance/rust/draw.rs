@@ -2,7 +2,7 @@
 
 use crate::big::Big;
 use crate::channel::{labels, Channel, Kind, Levels, Subset, COIN, WORD};
-use crate::pack::{fit, must, Answer};
+use crate::pack::{fit, hex, must, Answer};
 
 pub struct Source<'a> {
     data: &'a [u8],
@@ -15,12 +15,30 @@ pub enum Symbol {
     Set(Vec<u8>),
 }
 
+/// What a survey reads the values as: a number, items, or a part and the cell of its table.
+pub enum Input {
+    One(usize),
+    Items(Vec<usize>),
+    Cell(usize, usize),
+}
+
+impl Input {
+    /// In words, for a channel of so many inputs.
+    pub fn words(&self, inputs: usize) -> String {
+        match self {
+            Input::One(x) => x.to_string(),
+            Input::Items(items) => hex(&packed(&(0..inputs).map(|i| items.contains(&i)).collect::<Vec<_>>())),
+            Input::Cell(part, cell) => format!("{part}:{cell}"),
+        }
+    }
+}
+
 impl<'a> Source<'a> {
     pub fn of(data: &'a [u8]) -> Source<'a> {
         Source { data, used: 0 }
     }
 
-    fn take(&mut self, n: usize) -> Answer<&'a [u8]> {
+    pub fn take(&mut self, n: usize) -> Answer<&'a [u8]> {
         must(n <= self.data.len() - self.used, "random bytes that end too early")?;
         self.used += n;
         Ok(&self.data[self.used - n..self.used])
@@ -58,7 +76,7 @@ impl<'a> Source<'a> {
     }
 
     /// An attempt: as many words as there are limits, all below theirs.
-    fn attempt(&mut self, limits: &[u64]) -> Answer<Vec<u64>> {
+    pub fn attempt(&mut self, limits: &[u64]) -> Answer<Vec<u64>> {
         loop {
             let start = self.used;
             let data = self.take(4 * limits.len())?;
@@ -78,12 +96,12 @@ pub fn packed(held: &[bool]) -> Vec<u8> {
 }
 
 impl Subset {
-    fn limits(&self) -> Vec<u64> {
+    pub fn limits(&self) -> Vec<u64> {
         let (k, d) = (self.inputs as u64, self.size as u64);
         std::iter::once(WORD).chain((k - d..k).map(|m| WORD - WORD % m)).collect()
     }
 
-    fn chosen(&self, x: usize, words: &[u64]) -> Vec<bool> {
+    pub fn chosen(&self, x: usize, words: &[u64]) -> Vec<bool> {
         let inside = words[0] < self.held;
         let mut held = vec![false; self.inputs];
         for (i, word) in words[1..].iter().enumerate().skip(usize::from(inside)) {
@@ -99,7 +117,7 @@ impl Subset {
 }
 
 /// The part of which the running sums hold the number, and what is left of the number in it.
-fn part(sizes: impl Iterator<Item = u64>, mut number: u64) -> (usize, u64) {
+pub fn part(sizes: impl Iterator<Item = u64>, mut number: u64) -> (usize, u64) {
     for (i, size) in sizes.enumerate() {
         if number < size {
             return (i, number);
@@ -110,7 +128,15 @@ fn part(sizes: impl Iterator<Item = u64>, mut number: u64) -> (usize, u64) {
 }
 
 impl Channel {
-    pub fn draw(&self, x: usize, source: &mut Source) -> Answer<Symbol> {
+    pub fn draw(&self, input: &Input, source: &mut Source) -> Answer<Symbol> {
+        let x = match (&self.kind, input) {
+            (Kind::Items(items), Input::Items(own)) => return items.draw(own, source).map(Symbol::Set),
+            (Kind::Parts(parts), Input::Cell(part, cell)) => {
+                return parts.draw(*part, *cell, source).map(Symbol::Set);
+            }
+            (_, Input::One(x)) => *x,
+            _ => return Err("another input than the channel's"),
+        };
         let set = match &self.kind {
             Kind::Subset(set) => set.chosen(x, &source.attempt(&set.limits())?),
             Kind::Unary { held, other } => {

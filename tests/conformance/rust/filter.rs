@@ -28,6 +28,9 @@ impl Distance {
     fn of(channel: &Channel) -> Answer<Distance> {
         let (n, d) = channel.ratio();
         let all = units_up(n, d)?;
+        if let Kind::Items(_) | Kind::Parts(_) = channel.kind {
+            return Ok(Distance::constant(2, all));
+        }
         let (block, within, across): (Vec<usize>, Vec<i64>, Vec<Vec<i64>>) = match &channel.kind {
             Kind::Pbgrr { sizes, t, u, o } => {
                 let m = sizes.len();
@@ -149,6 +152,11 @@ impl Channel {
                 Ok(all.map(|x| if own[levels.of[j][x]] { inside } else { outside }).collect())
             }
             (Symbol::Set(bytes), Kind::Orbits(orbits)) => orbits.column(bytes),
+            (Symbol::Set(bytes), Kind::Items(items)) => items.column(&bits(bytes, items.bins())?),
+            (Symbol::Set(bytes), Kind::Parts(parts)) => {
+                let (inside, outside) = parts.sets[parts.told(bytes)?.0].odds();
+                Ok(vec![inside, outside])
+            }
             _ => Err("no symbol of the channel"),
         }
     }
@@ -214,20 +222,26 @@ fn cells(survey: &Survey) -> Answer<(Vec<usize>, Vec<usize>)> {
     match &survey.form {
         Form::Single(Some(mapping)) => Ok((mapping.clone(), vec![mapping.len()])),
         Form::Single(None) => Ok(((0..survey.channel.inputs).collect(), vec![survey.channel.inputs])),
-        Form::Table(readings) => {
-            let mut found = vec![0];
-            for reading in readings {
-                let many = reading.last().unwrap() + 1;
-                found = found.iter().flat_map(|x| reading.iter().map(move |r| x * many + r)).collect();
-            }
-            Ok((found, readings.iter().map(Vec::len).collect()))
-        }
+        Form::Table(readings) => Ok(product(&readings.iter().collect::<Vec<_>>())),
+        Form::Transition(_, _, inputs) => Ok(((0..*inputs).collect(), vec![*inputs])),
+        // Two readings stand for all values: at best and at worst.
+        Form::Items(_) | Form::Bundle(_) => Ok((vec![0, 1], vec![2])),
         Form::Tree(mapping, side) => {
             let shape = side.map_or(vec![mapping.len()], |side| vec![side, side]);
             Ok((mapping.clone(), shape))
         }
         Form::Score(_) => Err("a score, whose bounds are of floats"),
     }
+}
+
+/// The combination of readings of every combination of values, and how many values each attribute has.
+fn product(readings: &[&Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
+    let mut found = vec![0];
+    for reading in readings {
+        let many = reading.last().unwrap() + 1;
+        found = found.iter().flat_map(|x| reading.iter().map(move |r| x * many + r)).collect();
+    }
+    (found, readings.iter().map(|reading| reading.len()).collect())
 }
 
 impl Component {
@@ -268,6 +282,16 @@ impl Component {
         self.shape.remove(axis);
     }
 
+    /// Take in an answer: the logarithm of every input's weight.
+    fn take(&mut self, keys: &[i128], inputs: &[usize], shape: &[usize], column: &[u128]) -> Answer<()> {
+        let logs = column.iter().map(|&w| units_down(w)).collect::<Answer<Vec<i64>>>()?;
+        for (cell, at) in self.within(keys, shape).into_iter().enumerate() {
+            self.upper[cell] += logs[inputs[at]];
+            self.lower[cell] += logs[inputs[at]];
+        }
+        Ok(())
+    }
+
     fn loss(&self) -> i64 {
         self.upper.iter().max().unwrap() - self.lower.iter().min().unwrap()
     }
@@ -301,6 +325,9 @@ impl Filter {
         };
         // The simplified filter: one number of every query for any two different cells.
         let any: i64 = if self.full { 0 } else { parts.iter().map(largest).sum() };
+        if parts.is_empty() {
+            return component.loss();
+        }
         let mut worst = 0;
         for x in 0..component.upper.len() {
             for y in 0..component.upper.len() {
@@ -382,16 +409,66 @@ impl Filter {
         let pending = &self.components[i].pending[j];
         let survey = &self.surveys[pending.survey];
         let column = survey.channel.column(symbol)?;
-        let logs = column.iter().map(|&w| units_down(w)).collect::<Answer<Vec<i64>>>()?;
         let (inputs, shape) = cells(survey)?;
-        let own = self.components[i].within(&pending.keys, &shape);
-        let component = &mut self.components[i];
-        for (cell, at) in own.into_iter().enumerate() {
-            component.upper[cell] += logs[inputs[at]];
-            component.lower[cell] += logs[inputs[at]];
-        }
-        component.pending.remove(j);
+        let keys = pending.keys.clone();
+        self.components[i].take(&keys, &inputs, &shape, &column)?;
+        self.components[i].pending.remove(j);
         Ok(())
+    }
+
+    /// Whether a bundle's answer joined what is known of the values that its part read; else it is recorded apart.
+    pub fn resolve(&mut self, ticket: i128, symbol: &Symbol, keys: &Value) -> Answer<bool> {
+        let (i, j) = self.waiting(ticket)?;
+        let survey = &self.surveys[self.components[i].pending[j].survey];
+        let keys = keys.array()?.iter().map(|k| k.int(0, 1 << 32)).collect::<Answer<Vec<_>>>()?;
+        let (Form::Bundle(readings), Kind::Parts(parts)) = (&survey.form, &survey.channel.kind) else {
+            return Err("no bundle");
+        };
+        let Symbol::Set(bytes) = symbol else { return Err("a symbol of another kind") };
+        let (part, held) = parts.told(bytes)?;
+        let (inside, outside) = parts.sets[part].odds();
+        let column: Vec<u128> = held.iter().map(|&is_in| if is_in { inside } else { outside }).collect();
+        let own: Vec<&Vec<usize>> = parts.members[part].iter().map(|&member| &readings[member]).collect();
+        must(keys.len() == own.len(), "a coordinate per attribute")?;
+        must((1..keys.len()).all(|i| !keys[..i].contains(&keys[i])), "coordinates must differ")?;
+        let many = |sizes: &[usize]| sizes.iter().map(|&size| size as u128).product::<u128>();
+        let shape: Vec<usize> = own.iter().map(|reading| reading.len()).collect();
+        let closed = keys.iter().any(|key| self.closed.contains(key));
+        if closed || many(&shape) > 1 << 18 {
+            return self.record(ticket, symbol).map(|_| false);
+        }
+        let (inputs, shape) = product(&own);
+        let (joins, mut rest): (Vec<Component>, Vec<Component>) =
+            self.components.clone().into_iter().partition(|c| keys.iter().any(|key| c.keys.contains(key)));
+        let mut joined = Component { upper: vec![0], lower: vec![0], ..Component::default() };
+        let mut cells = 1;
+        for component in &joins {
+            cells *= many(&component.shape);
+            for (key, size) in component.keys.iter().zip(&component.shape) {
+                let own = keys.iter().position(|k| k == key).map(|at| shape[at]);
+                must(own.is_none_or(|own| own == *size), "a domain must keep its size")?;
+            }
+        }
+        let known = |key: &i128| joins.iter().any(|c| c.keys.contains(key));
+        let fresh: Vec<(i128, usize)> = keys.iter().copied().zip(shape.iter().copied()).filter(|(k, _)| !known(k)).collect();
+        cells *= fresh.iter().map(|&(_, size)| size as u128).product::<u128>();
+        if cells > 1 << 18 {
+            return self.record(ticket, symbol).map(|_| false);
+        }
+        joins.into_iter().for_each(|component| joined.join(component));
+        for (key, size) in fresh {
+            let zeros = vec![0; size];
+            joined.join(Component { keys: vec![key], shape: vec![size], upper: zeros.clone(), lower: zeros, pending: vec![] });
+        }
+        joined.take(&keys, &inputs, &shape, &column)?;
+        let held = rest.iter().position(|c| c.pending.iter().any(|p| p.ticket == ticket)).unwrap();
+        rest[held].pending.retain(|p| p.ticket != ticket);
+        if rest[held].pending.is_empty() && rest[held].loss() == 0 {
+            rest.remove(held); // nothing was ever recorded there
+        }
+        rest.push(joined);
+        self.components = rest;
+        Ok(true)
     }
 
     pub fn cancel(&mut self, ticket: i128) -> Answer<()> {

@@ -5,8 +5,10 @@ mod channel;
 mod draw;
 mod ed25519;
 mod filter;
+mod items;
 mod orbits;
 mod pack;
+mod parts;
 mod pool;
 mod sha2;
 mod slots;
@@ -36,9 +38,9 @@ fn answer(parts: &[Vec<u8>]) -> Answer<String> {
     let [survey, values, id, round, random] = parts else { return Err("another number of parts") };
     let survey = Survey::read(survey)?;
     let (values, round, mut source) = (read(values)?, read(round)?, Source::of(random));
-    let input = survey.input(values.array()?, &mut source)?;
-    let symbol = survey.channel.draw(input, &mut source)?;
-    let said = words(&symbol);
+    let input = survey.input(values.array()?, round.int(0, (1 << 31) - 1)? as u64, &mut source)?;
+    let symbol = survey.channel.draw(&input, &mut source)?;
+    let (said, input) = (words(&symbol), input.words(survey.channel.inputs));
     let body = wire::upload(&survey.digest, id, &round, symbol)?;
     Ok(format!("answer {input} {said} {} {}", source.used, hex(&body)))
 }
@@ -51,14 +53,18 @@ fn weights(parts: &[Vec<u8>]) -> Answer<String> {
     Ok(column.iter().fold("weights".to_string(), |line, w| format!("{line} {w}")))
 }
 
-fn step(filter: &mut Filter, step: &Value) -> Answer<bool> {
+fn step(filter: &mut Filter, step: &Value) -> Answer<&'static str> {
     let fields = step.array()?;
     let ticket = |n: &Value| n.int(0, 1 << 32);
-    match (fields.first().ok_or("no step")?.int(0, 3)?, &fields[1..]) {
-        (0, [queries]) => filter.reserve(queries.array()?),
-        (1, [n, symbol]) => filter.record(ticket(n)?, &wire::symbol(symbol)?).map(|_| true),
-        (2, [n]) => filter.cancel(ticket(n)?).map(|_| true),
-        (3, [key]) => filter.close(key.int(0, 1 << 32)?).map(|_| true),
+    match (fields.first().ok_or("no step")?.int(0, 4)?, &fields[1..]) {
+        (0, [queries]) => Ok(if filter.reserve(queries.array()?)? { "yes" } else { "no" }),
+        (1, [n, symbol]) => filter.record(ticket(n)?, &wire::symbol(symbol)?).map(|_| "yes"),
+        (2, [n]) => filter.cancel(ticket(n)?).map(|_| "yes"),
+        (3, [key]) => filter.close(key.int(0, 1 << 32)?).map(|_| "yes"),
+        (4, [n, symbol, keys]) => {
+            let joined = filter.resolve(ticket(n)?, &wire::symbol(symbol)?, keys)?;
+            Ok(if joined { "joined" } else { "apart" })
+        }
         _ => Err("an unknown step"),
     }
 }
@@ -72,11 +78,7 @@ fn filter(parts: &[Vec<u8>], full: bool) -> Answer<String> {
     let mut filter = Filter::of(read(budget)?.float()?, full, listed)?;
     let mut line = "filter".to_string();
     for each in steps.array()? {
-        let word = match step(&mut filter, each) {
-            Ok(true) => "yes",
-            Ok(false) => "no",
-            Err(_) => "refused",
-        };
+        let word = step(&mut filter, each).unwrap_or("refused");
         line += &format!(" {word}:{}:{}", filter.committed(), filter.loss());
     }
     Ok(line)

@@ -1,4 +1,4 @@
-//! The slots of a rotating survey, by BLAKE2b (RFC 7693) with the seed as its key.
+//! Slots of a rotating survey and the coin of a bundle, by BLAKE2b (RFC 7693) with the seed as its key.
 
 use crate::pack::{fit, must, Answer};
 
@@ -48,27 +48,32 @@ fn compress(h: &mut [u64; 8], block: &[u8; 128], so_far: u64, last: bool) {
     }
 }
 
-/// BLAKE2b of 8 bytes over two words of 32 bits, read big-endian.
-fn drawn(seed: &[u8], cycle: u32, place: u32) -> u64 {
+/// BLAKE2b of so many bytes, the first eight of them read big-endian.
+fn drawn(seed: &[u8], data: &[u8], bytes: u64) -> u64 {
     let mut h = IV;
-    h[0] ^= 0x0101_0000 ^ (seed.len() as u64) << 8 ^ 8;
+    h[0] ^= 0x0101_0000 ^ (seed.len() as u64) << 8 ^ bytes;
     let mut block = [0; 128];
     block[..seed.len()].copy_from_slice(seed);
     compress(&mut h, &block, 128, false);
     block = [0; 128];
-    block[..4].copy_from_slice(&cycle.to_be_bytes());
-    block[4..8].copy_from_slice(&place.to_be_bytes());
-    compress(&mut h, &block, 136, true);
+    block[..data.len()].copy_from_slice(data);
+    compress(&mut h, &block, 128 + data.len() as u64, true);
     u64::from_be_bytes(h[0].to_le_bytes())
+}
+
+/// What the public coin of a device shows that picks the part of a bundle.
+pub fn toss(seed: &[u8], place: u64) -> Answer<u64> {
+    must(seed.len() == 32, "a seed of 32 bytes")?;
+    Ok(drawn(seed, &[b"part".as_slice(), &place.to_be_bytes()].concat(), 4) >> 32)
 }
 
 /// The round within a cycle that the holder of a seed answers.
 pub fn slot(seed: &[u8], cycle: u32, rotation: u64) -> Answer<u64> {
     must(seed.len() == 32, "a seed of 32 bytes")?;
     let left_over = (u64::MAX % rotation + 1) % rotation;
-    let mut place = 0;
+    let mut place = 0u32;
     loop {
-        let word = drawn(seed, cycle, place);
+        let word = drawn(seed, &[cycle.to_be_bytes(), place.to_be_bytes()].concat(), 8);
         // All words but the last few, which are too few for one more of each remainder.
         if word <= u64::MAX - left_over {
             return Ok(word % rotation);

@@ -2,9 +2,10 @@
 
 use crate::big::{exact_sum, exp_below, ln_above, parts, place, Big};
 use crate::channel::{self, Channel, Kind};
-use crate::draw::Source;
+use crate::draw::{Input, Source};
 use crate::pack::{fit, must, read, write, Answer, Value};
 use crate::sha2::sha256;
+use crate::slots::toss;
 
 pub const MAX_BYTES: usize = 1 << 24;
 const MAX_ELEMENTS: usize = 10 << 17;
@@ -17,6 +18,7 @@ pub enum Domain {
     Integers(i128, i128),
     Labels(Vec<String>),
     Numbers(f64, f64),
+    Items(Vec<String>),
 }
 
 pub struct Attribute {
@@ -32,7 +34,19 @@ pub enum Form {
     Table(Vec<Vec<usize>>),
     /// The input of every index, or of two, and then how many each has.
     Tree(Vec<usize>, Option<usize>),
+    /// The reading of every index, what is asked of two, and how many inputs there are.
+    Transition(Vec<usize>, Asks, usize),
+    /// The most items that count.
+    Items(usize),
+    /// The reading of every index, per attribute.
+    Bundle(Vec<Vec<usize>>),
     Score(Score),
+}
+
+pub enum Asks {
+    Pairs,
+    Changed,
+    Direction,
 }
 
 pub struct Score {
@@ -97,14 +111,14 @@ impl Attribute {
         let evolves = short(kind, 64)? == "evolving";
         must(evolves || short(kind, 64)? == "static", "static or evolving")?;
         let domain = match short(name, 64)? {
-            "label" => {
+            "label" | "set" => {
                 let items = domain.array()?;
                 let labels = items.iter().map(|item| Ok(short(item, 200)?.to_string()));
                 let labels = labels.collect::<Answer<Vec<String>>>()?;
                 must((2..=MAX_SIZE).contains(&(labels.len() as i128)), "two labels and more")?;
                 must(labels.iter().all(|label| !label.is_empty()), "an empty label")?;
                 must(all_differ(labels.iter()), "labels must differ")?;
-                Domain::Labels(labels)
+                if name.text()? == "set" { Domain::Items(labels) } else { Domain::Labels(labels) }
             }
             "integer" => {
                 let ends = domain.array_of(2)?;
@@ -128,7 +142,7 @@ impl Attribute {
         match &self.domain {
             Domain::Integers(low, high) => Ok(fit(high - low + 1)),
             Domain::Labels(labels) => Ok(labels.len()),
-            Domain::Numbers(..) => Err("numbers, which have no places"),
+            _ => Err("what has no places"),
         }
     }
 
@@ -155,7 +169,7 @@ impl Attribute {
         match &self.domain {
             Domain::Integers(low, high) => Ok((*low as f64, *high as f64)),
             Domain::Numbers(low, high) => Ok((*low, *high)),
-            Domain::Labels(_) => Err("labels in a score"),
+            _ => Err("labels in a score"),
         }
     }
 
@@ -221,7 +235,7 @@ impl Survey {
         let epsilon = fields[6].float()?;
         must((1e-6..=40.0).contains(&epsilon), "epsilon out of range")?;
         let channel = channel::read(&fields[7])?;
-        let rotates = terms(&fields[fields.len() - 6..])?;
+        let (rotates, rounds) = terms(&fields[fields.len() - 6..])?;
         let listed = if alone { std::slice::from_ref(&fields[5]) } else { fields[5].array()? };
         let attributes = listed.iter().map(Attribute::read).collect::<Answer<Vec<_>>>()?;
         must(all_differ(attributes.iter().map(|a| &a.id)), "attributes must differ")?;
@@ -233,21 +247,59 @@ impl Survey {
             match form.first().ok_or("no form")?.text()? {
                 "table" => table(&attributes, &channel, form)?,
                 "tree" => tree(&attributes, &channel, form)?,
+                "transition" => transition(&attributes, &channel, form, rounds)?,
+                "set" => items(&attributes, &channel, form)?,
+                "bundle" => bundle(&attributes, &channel, form)?,
                 "score" => score(&attributes, &channel, form, epsilon)?,
                 _ => return Err("an unknown form"),
             }
         };
-        let (n, d) = channel.ratio();
-        let certified = ln_above(n, d)?;
+        let (n, d) = channel.certificate();
+        let certified = ln_above(&n, &d)?;
         must(certified <= epsilon, "epsilon exceeds what is declared")?;
         let digest = sha256(data)[..16].try_into().unwrap();
         Ok(Survey { digest, certified, attributes, channel, form })
     }
 
-    /// The input of one value per attribute; numbers are rounded by random bytes.
-    pub fn input(&self, values: &[Value], source: &mut Source) -> Answer<usize> {
-        must(values.len() == self.attributes.len(), "a value per attribute")?;
+    /// The input of one value per attribute; numbers are rounded by random bytes, and a bundle's begin with a seed.
+    pub fn input(&self, values: &[Value], round: u64, source: &mut Source) -> Answer<Input> {
+        let reads = if let Form::Transition(..) = self.form { 2 } else { self.attributes.len() };
+        must(values.len() == reads, "a value per attribute")?;
+        match (&self.form, &self.channel.kind) {
+            (Form::Items(most), _) => {
+                let Domain::Items(own) = &self.attributes[0].domain else { unreachable!() };
+                let mut held = members(own, &values[0]).unwrap_or(vec![own.len()]);
+                while held.len() > *most {
+                    held.remove(fit(source.below(held.len() as u64)?));
+                }
+                Ok(Input::Items(held))
+            }
+            (Form::Bundle(readings), Kind::Parts(parts)) => {
+                let evolves = self.attributes.iter().any(|a| a.evolves);
+                let part = parts.part(toss(source.take(32)?, if evolves { round + 1 } else { 0 })?);
+                let cell = parts.members[part].iter().fold(0, |cell, &member| {
+                    cell * parts.readings[member] + readings[member][self.attributes[member].index(&values[member])]
+                });
+                Ok(Input::Cell(part, cell))
+            }
+            _ => self.number(values, source).map(Input::One),
+        }
+    }
+
+    fn number(&self, values: &[Value], source: &mut Source) -> Answer<usize> {
         match &self.form {
+            Form::Transition(reading, asks, inputs) => {
+                let (r, of) = (reading.last().unwrap(), |value| reading[self.attributes[0].index(value)]);
+                let (a, b) = (of(&values[0]), of(&values[1]));
+                Ok(match asks {
+                    Asks::Pairs => a * (r + 1) + b,
+                    _ if a == *r || b == *r => inputs - 1,
+                    Asks::Direction => 1 + a - b,
+                    Asks::Changed if a == b => a,
+                    Asks::Changed => r + a * (r - 1) + b - usize::from(b > a),
+                })
+            }
+            Form::Items(_) | Form::Bundle(_) => Err("no number"),
             Form::Single(Some(mapping)) => Ok(mapping[self.attributes[0].index(&values[0])]),
             Form::Single(None) => {
                 let Domain::Numbers(low, high) = self.attributes[0].domain else { unreachable!() };
@@ -289,13 +341,24 @@ fn ledgers(fields: &[Value]) -> Answer<&[Value]> {
     Ok(rest)
 }
 
-/// Whether the schedule has a rotation, its last element if there are four.
-fn terms(fields: &[Value]) -> Answer<bool> {
+/// The items that a list has, or the keys of a map; none for what is neither.
+fn members(own: &[String], value: &Value) -> Option<Vec<usize>> {
+    let held: Vec<&Value> = match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Map(items) => items.iter().map(|(key, _)| key).collect(),
+        _ => return None,
+    };
+    let is_in = |item: &&String| held.iter().any(|each| matches!(each, Value::Text(text) if text == *item));
+    Some(own.iter().enumerate().filter(|(_, item)| is_in(item)).map(|(i, _)| i).collect())
+}
+
+/// Whether the schedule has a rotation, its last element if there are four; and how many rounds.
+fn terms(fields: &[Value]) -> Answer<(bool, usize)> {
     let schedule = fields[0].array()?;
     must(schedule.len() == 3 || schedule.len() == 4, "a schedule of three or four")?;
     schedule[0].int(0, (1 << 32) - 1)?;
     schedule[1].int(1, 366 * DAY)?;
-    schedule[2].int(1, 100_000)?;
+    let rounds = schedule[2].index(1, 100_000)?;
     if schedule.len() == 4 {
         schedule[3].int(2, MAX_ROTATION)?;
     }
@@ -306,7 +369,7 @@ fn terms(fields: &[Value]) -> Answer<bool> {
     if !fields[5].is_nil() {
         fields[5].int(1, EXACT)?;
     }
-    Ok(schedule.len() == 4)
+    Ok((schedule.len() == 4, rounds))
 }
 
 /// Names that differ, the last "missing" and no other.
@@ -357,31 +420,85 @@ fn table(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<
     let items = form[1].array_of(attributes.len())?;
     let (mut readings, mut inputs, mut cells) = (vec![], 1u128, 1u128);
     for (attribute, item) in attributes.iter().zip(items) {
-        let pair = item.array_of(2)?;
-        let size = attribute.size()?;
-        let reading = mapping(&pair[0], size, fit(MAX_SIZE))?;
-        let missing = reading[size];
-        let mut values = vec![0; missing + 1];
-        for &r in &reading {
-            must(r <= missing, "missing must be the last reading")?;
-            values[r] += 1;
-        }
-        must(missing >= 2 && values[missing] == 1, "two readings, and missing alone")?;
-        must(values.iter().all(|&n| n >= 1), "a value for every reading")?;
-        if pair[1].is_nil() {
-            must(rises(&reading), "names where values share a reading")?;
-        } else {
-            let own = pair[1].array()?;
-            must(own.len() == missing, "a name per reading")?;
-            names(&own.iter().collect::<Vec<_>>(), false)?;
-        }
-        inputs *= missing as u128 + 1;
-        cells *= size as u128 + 1;
+        let reading = reading(attribute, item.array_of(2)?)?;
+        inputs *= *reading.last().unwrap() as u128 + 1;
+        cells *= reading.len() as u128;
         readings.push(reading);
     }
     must(inputs <= channel::MAX_INPUTS as u128 && cells <= 1 << 18, "too many combinations")?;
     must(channel.inputs as u128 == inputs && channel.tells_inputs(), "another channel than the table's")?;
     Ok(Form::Table(readings))
+}
+
+/// The reading of every index of an attribute, by its map and names.
+fn reading(attribute: &Attribute, pair: &[Value]) -> Answer<Vec<usize>> {
+    let size = attribute.size()?;
+    let reading = mapping(&pair[0], size, fit(MAX_SIZE))?;
+    let missing = reading[size];
+    let mut values = vec![0; missing + 1];
+    for &r in &reading {
+        must(r <= missing, "missing must be the last reading")?;
+        values[r] += 1;
+    }
+    must(missing >= 2 && values[missing] == 1, "two readings, and missing alone")?;
+    must(values.iter().all(|&n| n >= 1), "a value for every reading")?;
+    if pair[1].is_nil() {
+        must(rises(&reading), "names where values share a reading")?;
+    } else {
+        let own = pair[1].array()?;
+        must(own.len() == missing, "a name per reading")?;
+        names(&own.iter().collect::<Vec<_>>(), false)?;
+    }
+    Ok(reading)
+}
+
+fn transition(attributes: &[Attribute], channel: &Channel, form: &[Value], rounds: usize) -> Answer<Form> {
+    must(form.len() == 5 && attributes.len() == 1 && attributes[0].evolves, "one that evolves")?;
+    let reading = reading(&attributes[0], &form[1..3])?;
+    let r = *reading.last().unwrap();
+    let (pairs, cells) = ((r + 1) as u128, reading.len() as u128);
+    must(pairs * pairs <= channel::MAX_INPUTS as u128 && cells * cells <= 1 << 18, "too many pairs")?;
+    form[3].index(1, rounds - 1)?;
+    let (asks, sizes) = match form[4].text()? {
+        "pairs" => (Asks::Pairs, vec![(r + 1) * (r + 1) - 1, 1]),
+        "changed" => (Asks::Changed, vec![r, r * (r - 1), 1]),
+        "direction" if r == 2 => (Asks::Direction, vec![3, 1]),
+        _ => return Err("an unknown question"),
+    };
+    let of = channel::labels(&sizes);
+    must(channel.inputs == of.len() && channel.fits(&of), "another channel than the transition's")?;
+    Ok(Form::Transition(reading, asks, of.len()))
+}
+
+fn items(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
+    must(form.len() == 2 && attributes.len() == 1, "one attribute of sets")?;
+    let Domain::Items(own) = &attributes[0].domain else { return Err("no sets") };
+    let Kind::Items(items) = &channel.kind else { return Err("another channel than that of sets") };
+    must(form[1].index(1, 256)? == items.most && channel.inputs == own.len() + 1, "another channel")?;
+    Ok(Form::Items(items.most))
+}
+
+fn bundle(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
+    let Kind::Parts(parts) = &channel.kind else { return Err("another channel than the bundle's") };
+    must(form.len() == 3 && attributes.len() == parts.readings.len(), "other attributes")?;
+    let pairs = attributes.iter().zip(form[1].array_of(attributes.len())?);
+    let readings = pairs.map(|(a, item)| reading(a, item.array_of(2)?)).collect::<Answer<Vec<_>>>()?;
+    let shape = readings.iter().map(|reading| reading.last().unwrap() + 1);
+    must(shape.eq(parts.readings.iter().copied()), "other readings than the channel's")?;
+    let mut tables = vec![];
+    for table in form[2].array()? {
+        let own = table.array()?.iter().map(|n| n.index(0, attributes.len() - 1));
+        let own = own.collect::<Answer<Vec<usize>>>()?;
+        must((1..=4).contains(&own.len()), "tables of one to four")?;
+        must(own.windows(2).all(|pair| pair[0] < pair[1]), "attributes that rise")?;
+        let told = |part: &Vec<usize>| own.iter().all(|member| part.contains(member));
+        must(parts.members.iter().any(told), "a table within a part")?;
+        tables.push(own);
+    }
+    must((1..=4096).contains(&tables.len()) && all_differ(tables.iter()), "tables that differ")?;
+    let asked = |member: usize| tables.iter().any(|table| table.contains(&member));
+    must((0..attributes.len()).all(asked), "every attribute in a table")?;
+    Ok(Form::Bundle(readings))
 }
 
 /// A tree of labels, or a heat map: levels that are, with missing in each, those of the channel.

@@ -153,3 +153,37 @@ def test_bytes_that_ask_sets_by_another_form_are_refused():
 def test_sets_stand_last_in_a_list():
     labels = Survey.parse(LABELS)
     assert in_list_order([SURVEY, labels]) == [labels, SURVEY]
+
+
+def test_no_other_form_takes_a_channel_of_sets_or_parts():
+    """With an index as a bit mask, a device would send one set and its filter charge for another."""
+    sets = {"kind": "set", "inputs": 9, "most": 2, "size": 2, "held": 2**63 - 2**60}
+    halves = {"shares": [2**31] * 2, "subset": [1] * 2, "held": [3 * 2**30] * 2}
+    parts = {"kind": "parts", "readings": [3, 3], "orders": [1, 1], "members": [1, 2], **halves}
+    pair = [["a", "evolving", "integer", [0, 1]], ["b", "evolving", "integer", [0, 1]]]
+    eight = ["a", "static", "integer", [0, 7]]
+    categories = [["any", 8], ["missing", 1]]
+    head, tail = ["hubbub-survey"], [[0, 60, 9], 0, 0, 1, 1, None]
+    for channel in (sets, parts):
+        asked = [
+            [1, eight, [None, categories]],
+            [2, pair, [["table", [[None, None]] * 2]]],
+            [2, pair[:1], [["transition", None, None, 1, "pairs"]]],
+        ]
+        for layout, attributes, form in asked:
+            fields = [
+                *head,
+                layout,
+                "s",
+                1,
+                "t",
+                attributes,
+                9.0,
+                dict(sorted(channel.items())),
+                *form,
+                *tail,
+            ]
+            with pytest.raises(SurveyError, match=r"sets|parts|tells single inputs"):
+                Survey.from_canonical(msgpack.packb(fields))
+            fields[7] = {"inputs": 9, "kind": "grr", "t": 5, "u": 2}
+            assert Survey.from_canonical(msgpack.packb(fields)).channel.inputs == 9

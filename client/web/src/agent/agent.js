@@ -87,6 +87,7 @@ function told({ id, kind, domain }) {
 function normal(attribute, value) {
   const { domain } = attribute;
   if (domain.type === 'number') return attribute.number(/** @type {Value} */ (value))?.[1] ?? null;
+  if (domain.type === 'set') return null; // no survey of sets is answered here
   const index = attribute.index(/** @type {Value} */ (value));
   if (index === attribute.size()) return null;
   return domain.type === 'label' ? domain.labels[index] : domain.low + index;

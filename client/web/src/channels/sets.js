@@ -32,7 +32,7 @@ function count(held) {
 }
 
 /** Sets of one size, that hold the input by `held` of 2^32. */
-class Sets {
+export class Sets {
   /** @param {number} inputs @param {bigint} size @param {bigint} held */
   constructor(inputs, size, held) {
     must(size < BigInt(inputs) && held < WORD, 'sizes of 1 to K - 1');

@@ -107,7 +107,6 @@ class SampledParts(Channel):
         "set of answers to those, yours more often among them than any other."
     )
     tells_inputs = False
-    needs_map = False
 
     def __init__(self, readings: Sequence[int], parts: Sequence[SampledPart]) -> None:
         """Set the channel from its integers.
@@ -162,6 +161,11 @@ class SampledParts(Channel):
     def epsilon(self) -> float:
         """The certified epsilon: the largest of any part's, as the coin knows no value."""
         return max(oracle.epsilon for oracle in self.oracles)
+
+    def category_rule(self, category_of: NDArray[np.intp]) -> str:
+        """Return that no categories fit: the part is picked by a coin that a bundle alone keeps."""
+        del category_of
+        return "must be none where the channel is of parts"
 
     @property
     def most_blocks(self) -> int:
