@@ -106,6 +106,7 @@ def table_facts(survey: Survey) -> Facts | None:
         own, names = names[: size - 1], names[size:]
         readings = [name.removeprefix(f"{attribute.id}: ") for name in own]
         by_value = isinstance(attribute.domain, IntegerDomain) and len(readings) == attribute.size
+        by_value &= not attribute.tells_absent
         numbers = [float(reading) for reading in readings] if by_value else None
         attributes.append({"id": attribute.id, "readings": readings, "numbers": numbers})
     return {"attributes": attributes, "tables": tables, **known}

@@ -2,8 +2,9 @@
 
 One is randomised response over the two ends of the number, absent and missing; the other boosted noise on a
 grid, with absent and missing as two last inputs, its outputs weighed as the planned crowd makes them likely.
-Each reserves what missing takes. The ends win where few have a number or epsilon is small, since the cell
-that most devices are in is then told best; the grid wins where the number's own spread counts.
+Each reserves what missing takes. Where few have a number or epsilon is small, the grid's best half width is
+half of it, and its outputs tell little but which half: then it gains next to nothing, and the ends are taken.
+An odd grid has a point in the middle that is in neither half, and loses up to 1.5 % by it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ Floats = NDArray[np.float64]
 MAX_POINTS: Final = 129
 """Points of a grid: beyond, a survey has megabytes, and rounding to it is a thousandth of the error."""
 
-USUAL: Final = 33
+USUAL: Final = 32
 """Points of a grid where nobody says how many."""
+
+WORTH: Final = 0.99
+"""The share of the ends' variance below which a grid is worth its kilobytes, which every device gets."""
 
 PLANNED: Final = 65
 """Numbers that stand for a range in a planned crowd."""
@@ -176,8 +180,9 @@ def candidates(
 
 
 def better(attribute: Attribute, share: float, grid: int, epsilon: float) -> tuple[KeyValue, Channel]:
-    """Return the candidate of least exact variance at the planned share; see `candidates`."""
-    return min(candidates(attribute, share, grid, epsilon), key=lambda each: survey_variance(*each))
+    """Return the candidate of least exact variance at the planned share: the grid if it is `WORTH` it."""
+    ends, *grids = candidates(attribute, share, grid, epsilon)
+    return min([ends, *grids], key=lambda each: survey_variance(*each) * (WORTH if each is ends else 1.0))
 
 
 def usual_grid(attribute: Attribute) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey.domain import Attribute, IntegerDomain
+from hubbub.survey.domain import ABSENT_VALUE, Attribute, IntegerDomain
 from hubbub.survey.rules import Rules
 
 
@@ -87,9 +87,10 @@ def _indices(rules: Rules, attribute: Attribute, category: Category) -> Sequence
     if category.is_range and not isinstance(domain, IntegerDomain):
         rules.refuse(category.key, "must be values for an attribute of labels", list(category.members))
     kind, what = (int, "integers") if isinstance(domain, IntegerDomain) else (str, "labels")
+    absent = (ABSENT_VALUE,) if attribute.tells_absent and not category.is_range else ()
     found = []
     for member in category.members:
-        index = attribute.index_of(member) if type(member) is kind else attribute.size
+        index = attribute.index_of(member) if type(member) is kind or member in absent else attribute.size
         if index == attribute.size:
             rules.refuse(category.key, f"must hold {what} of the attribute's domain", member)
         found.append(index)

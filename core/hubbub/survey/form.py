@@ -46,7 +46,7 @@ class Form(Protocol):
     """True if a device's value is a set of items, and an input no number below K."""
 
     tells_absent: ClassVar[bool]
-    """True if it tells who is known to have no number from who is missing: a `KeyValue`."""
+    """True if "absent" may be a value of what it asks for, told apart from missing."""
 
     samples_parts: ClassVar[bool]
     """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""
@@ -186,7 +186,7 @@ class BaseForm:
     """True if a device's value is a set of items, and an input no number below K."""
 
     tells_absent: ClassVar[bool] = False
-    """True if it tells who is known to have no number from who is missing: a `KeyValue`."""
+    """True if "absent" may be a value of what it asks for, told apart from missing."""
 
     samples_parts: ClassVar[bool] = False
     """True if a device answers one part of what is asked, by a coin that it tosses once: a `Bundle`."""

@@ -119,7 +119,11 @@ class Survey:
         if not self.form.of_sets and any(isinstance(each.domain, SetDomain) for each in self.attributes):
             rules.refuse("attribute.type", "must not be set unless mechanism.name is set", "set")
         if not self.form.tells_absent and any(each.tells_absent for each in self.attributes):
-            rules.refuse("attribute.absent", "must be left out unless mechanism.name is key_value", True)
+            rules.refuse(
+                "attribute.absent",
+                "must be left out but for key_value, tables, transitions and bundles",
+                True,
+            )
         self.form.check(rules, self.channel)
         if self.channel.epsilon > self.epsilon:
             rules.refuse(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ class ReadAttributes(BaseForm):
     attributes: tuple[Attribute, ...]
     encodings: tuple[NDArray[np.intp], ...]
     names: tuple[tuple[str, ...] | None, ...]
+
+    tells_absent: ClassVar[bool] = True
+    """True: absent is a value as others are."""
 
     def __post_init__(self) -> None:
         for encoding in self.encodings:

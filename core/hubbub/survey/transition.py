@@ -58,6 +58,9 @@ class Transition(BaseForm):
     lag: int = field()  # without it that of BaseForm would be a default
     asks: Asks = field()
 
+    tells_absent: ClassVar[bool] = True
+    """True: absent is a value as others are."""
+
     alone: ClassVar[bool] = True
     """True: it asks for one attribute."""
 

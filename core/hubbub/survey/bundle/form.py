@@ -174,7 +174,7 @@ class Bundle(ReadAttributes):
 
         Args:
             columns: The encoded values of each attribute, shape (n,), float: of integers the number itself,
-                nan where missing, of labels the index.
+                nan where missing and inf where absent, of labels the index.
             source: Not used: nothing is drawn.
         """
         del source
@@ -183,7 +183,8 @@ class Bundle(ReadAttributes):
             self.attributes, self.encodings, self.shape, columns, strict=True
         ):
             low = attribute.domain.low if isinstance(attribute.domain, IntegerDomain) else 0
-            index = np.where(np.isnan(column), attribute.size, column - low).astype(np.intp)
+            present = np.where(np.isinf(column), attribute.size - 1, column - low)
+            index = np.where(np.isnan(column), attribute.size, present).astype(np.intp)
             found = found * size + encoding[index]
         return found
 
