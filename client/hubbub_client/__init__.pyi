@@ -30,6 +30,7 @@ from hubbub_client.upload.outcomes import (
     Answer as Answer,
     Correction as Correction,
     EnrolmentStatus as EnrolmentStatus,
+    AnswerCheck as AnswerCheck,
     SentReport as SentReport,
     Status as Status,
     UploadOutcome as UploadOutcome,

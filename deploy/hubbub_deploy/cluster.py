@@ -19,7 +19,7 @@ from hubbub.estimation import AlertRules
 from hubbub_aggregator import AggregatorError, LeaseLostError, counting, runners
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import AgreedClock, FleetStatement, SteadyClock
-from hubbub_aggregator.runners import Publisher
+from hubbub_aggregator.runners import CountedBuilder, Publisher
 from hubbub_aggregator.stores import (
     RecountFolder,
     RedisStore,
@@ -309,5 +309,12 @@ def dashboard(
             streams=streams or StreamCaps(),
             recounts=RecountFolder(data_dir),
             keeper=keeper_of(entries, transparency),
+            beside=None
+            if entries is None
+            else CountedBuilder(
+                entries,
+                lambda: contextlib.closing(SqliteArchive(data_dir / ARCHIVE_FILE)),
+                lambda: opened(settings),
+            ).run,
         ).serve(listener, host=host, announce=lambda url: print(f"Hubbub dashboard: {url}", flush=True))
     return 0

@@ -139,6 +139,7 @@ class PageServer:
         streams: Caps on the page's streams of changes.
         recounts: Where recounts are published, looked at again and again; None for nowhere.
         keeper: The publisher of the log's checkpoints; None for none.
+        beside: Run in a thread of its own until the event is set; it raises nothing. None for nothing.
     """
 
     name: str
@@ -152,6 +153,7 @@ class PageServer:
     streams: web.StreamCaps = field(default_factory=web.StreamCaps)
     recounts: RecountFolder | None = None
     keeper: LogKeeper | None = None
+    beside: Callable[[threading.Event], None] | None = None
 
     def serve(self, listener: socket.socket, *, host: str, announce: Callable[[str], None]) -> None:
         """Serve until SIGINT or SIGTERM; the thread has ended when this returns.
@@ -178,7 +180,9 @@ class PageServer:
                     with contextlib.suppress(OSError):
                         traceback.print_exc()
 
-        worker = threading.Thread(target=work, name=f"hubbub-{self.name}")
+        threads = [threading.Thread(target=work, name=f"hubbub-{self.name}")]
+        if self.beside is not None:
+            threads.append(threading.Thread(target=self.beside, args=(stop,), name="hubbub-counted"))
 
         @contextlib.asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -190,7 +194,8 @@ class PageServer:
                 if self.keeper is not None:
                     await stack.enter_async_context(_following(self.keeper.look, KEEPER_S))
                     stack.callback(self.keeper.close)
-                worker.start()
+                for thread in threads:
+                    thread.start()
                 announce(base_url(host, listener))
                 yield
 
@@ -213,8 +218,9 @@ class PageServer:
                 run(server, listener, name=self.name)
             finally:
                 stop.set()
-                if worker.ident is not None:
-                    worker.join()
+                for thread in threads:
+                    if thread.ident is not None:
+                        thread.join()
         for error in failed:
             words = str(error) if isinstance(error, DeployError) else last_words(error)
             raise DeployError(f"the {self.name} stopped: {words}; {self.kept} are as they were")

@@ -26,7 +26,7 @@ from hubbub.survey import Survey, index_of_round, survey_state
 from hubbub_aggregator import AggregatorError
 from hubbub_aggregator.counting import KeyedDeadLetters, in_order, skip_record, skips_of
 from hubbub_aggregator.release import FleetStatement, SteadyClock
-from hubbub_aggregator.runners import Retention, Worker
+from hubbub_aggregator.runners import CountedBuilder, Retention, Worker
 from hubbub_aggregator.stores import (
     RecountFolder,
     SqliteArchive,
@@ -125,10 +125,16 @@ class NodeSettings(NodeOptions):
 
 
 class _Counting:
-    """A worker that is replaced by a new one, from store and log, where a disk had no room for its work."""
+    """A worker that is replaced by a new one, from store and log, where a disk had no room for its work.
 
-    def __init__(self, begin: Callable[[], Worker], view: LiveView) -> None:
-        self._begin, self._view = begin, view
+    Attributes:
+        listed: The builder of what a log says of counted reports, in another thread; None without such a log.
+    """
+
+    def __init__(
+        self, begin: Callable[[], Worker], view: LiveView, listed: CountedBuilder | None = None
+    ) -> None:
+        self._begin, self._view, self.listed = begin, view, listed
         self._worker = begin()
         self._failed = False
 
@@ -212,8 +218,20 @@ def _parts(
                     skips[partition, offset] = now_s
             view = LiveView()
             steady = SteadyClock(settings.clock, settings.boot_clock, tolerance_s=settings.grace_s)
+            listed = None
+            if entries is not None:
+                listed = CountedBuilder(
+                    entries,
+                    lambda: contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)),
+                    lambda: contextlib.nullcontext(log),
+                )
             retention = Retention(
-                log, archive, keep_s=settings.log_keep_s, keep_bytes=settings.log_keep_bytes, clock=steady
+                log,
+                archive,
+                keep_s=settings.log_keep_s,
+                keep_bytes=settings.log_keep_bytes,
+                clock=steady,
+                is_waiting=(lambda key: False) if listed is None else listed.is_waiting,
             )
             worker = _Counting(
                 partial(
@@ -232,6 +250,7 @@ def _parts(
                     entries=entries,
                 ),
                 view,
+                listed,
             )
             while not worker.is_caught_up:
                 worker.step()
@@ -305,6 +324,7 @@ def serve(
             streams=StreamCaps(settings.streams, settings.client_streams),
             recounts=RecountFolder(settings.data_dir),
             keeper=keeper,
+            beside=None if worker.listed is None else worker.listed.run,
         ).serve(
             listener,
             host=settings.host,

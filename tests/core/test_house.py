@@ -19,16 +19,16 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 29_860,
+    "core": 30_080,
     "authoring": 9_260,
     "lab": 7_270,
-    "client": 7_345,
+    "client": 7_650,
     "client/web": 5_410,
     "collector": 4_110,
     "topic": 2_230,
-    "aggregator": 16_370,
+    "aggregator": 16_665,
     "results": 1_020,
-    "deploy": 11_700,
+    "deploy": 11_780,
     "bench": 17_040,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

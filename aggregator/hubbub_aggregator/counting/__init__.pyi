@@ -1,5 +1,6 @@
 from hubbub_aggregator.counting.counting import (
     apply_many as apply_many,
+    judged as judged,
     keep_freed_memory as keep_freed_memory,
 )
 from hubbub_aggregator.counting.dead_letters import (

@@ -26,7 +26,7 @@ and dropped; one above it is a GapError.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -38,6 +38,7 @@ from hubbub.errors import HubbubError
 from hubbub.survey import Survey
 from hubbub.wire import ID_BYTES, NO_ROUND, ReportsRecord, SealRecord, Segment, SurveyRecord, decode_record
 from hubbub_aggregator.counting.dead_letters import DeadLetter, Reason
+from hubbub_aggregator.counting.dedup import keys_of
 from hubbub_aggregator.counting.issuers import IssuerTally, tallies_of, vouched_by
 from hubbub_aggregator.counting.partition import (
     NO_COUNTS,
@@ -108,6 +109,37 @@ def apply_many(
         if most_rounds is not None and draft.rounds >= most_rounds:
             break
     return draft.change(offset)
+
+
+def judged(
+    state: PartitionState, key: RoundKey, records: Iterable[ReportsRecord]
+) -> tuple[bytes, NDArray[np.unsignedinteger], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the ids and symbols of a round's reports, which of them count, and which a quota refuses.
+
+    Invalid and early ones are left out. The change is committed; the offset stays.
+
+    Args:
+        state: The partition, as far as the round's reports were judged, and without its seal.
+        key: The round.
+        records: More records, of any rounds.
+    """
+    draft = _Draft(state)
+    for record in records:
+        segments = tuple(each for each in record.segments if (each.digest, each.round) == key)
+        draft._reports(replace(record, segments=segments))
+    change = draft.change(state.offset)
+    new = change.rounds.get(key)
+    if new is None or new.reports is None or new.fresh is None or new.seen is None:
+        state.commit(change)
+        return b"", np.empty(0, np.uint8), np.empty(0, np.bool_), np.empty(0, np.bool_)
+    columns, symbols = new.reports
+    ids = b"".join(columns)
+    accepted = np.ones(len(symbols), np.bool_) if new.fresh.mask is None else new.fresh.mask
+    over = ~accepted
+    if over.any():
+        over &= ~(new.seen.known(ids) | np.isin(keys_of(ids), new.fresh.keys))
+    state.commit(change)
+    return ids, symbols, accepted, over
 
 
 def keep_freed_memory() -> None:
@@ -310,6 +342,7 @@ class _Draft:
             over_quota = int(np.count_nonzero(over))
             accepted = np.ones(n, dtype=np.bool_) if fresh.mask is None else fresh.mask
             issuers = tallies_of(vouched, symbols, accepted, over, survey.channel)
+        reports = ids, symbols
         if fresh.mask is not None:
             symbols = symbols[fresh.mask]
         counts = count_symbols(symbols, survey.channel)
@@ -324,6 +357,7 @@ class _Draft:
             fresh,
             issuers,
             (*known.issuers, *(name for name in issuers if name not in known.issuers)),
+            reports,
         )
 
 

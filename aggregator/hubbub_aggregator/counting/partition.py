@@ -6,7 +6,7 @@ and a store keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -80,6 +80,8 @@ class RoundChange:
         fresh: What `seen` said of the new ids.
         issuers: Added by issuer, in the order of their first reports.
         issuer_names: Every issuer of the round with these records, known ones first, where any is added.
+        reports: The columns of ids, and the symbols, of its valid reports in time, counted or not; None where
+            there are none.
     """
 
     counts: Counts
@@ -90,6 +92,7 @@ class RoundChange:
     fresh: Fresh | None = None
     issuers: IssuerTallies = field(default_factory=dict)
     issuer_names: tuple[str, ...] = ()
+    reports: tuple[Sequence[bytes], NDArray[np.unsignedinteger]] | None = None
 
     @property
     def keys(self) -> Keys:

@@ -1,5 +1,6 @@
 from hubbub_aggregator.runners.aiokafka_runner import count as count
 from hubbub_aggregator.runners.assignment import Assignment as Assignment
+from hubbub_aggregator.runners.counted import CountedBuilder as CountedBuilder, RoundReports as RoundReports
 from hubbub_aggregator.runners.publisher import Worker as Worker
 from hubbub_aggregator.runners.faust_runner import (
     DEFAULT_SESSION_S as DEFAULT_SESSION_S,

@@ -74,6 +74,7 @@ class Retention:
         keep_bytes: Bytes of the log above which the oldest records go; 0 for any number.
         clock: Seconds since 1970; while it raises ClockDoubtError nothing goes. One that is ahead all the
             same deletes earlier, but never what is open.
+        is_waiting: Whether the records of a released round are needed all the same.
     """
 
     def __init__(
@@ -84,7 +85,9 @@ class Retention:
         keep_s: float,
         keep_bytes: int,
         clock: Callable[[], float],
+        is_waiting: Callable[[RoundKey], bool] = lambda key: False,
     ) -> None:
+        self._is_waiting = is_waiting
         self._log, self._archive, self._clock = log, archive, clock
         self._keep_s, self._keep_bytes = keep_s, keep_bytes
         self._next_s = -math.inf
@@ -181,6 +184,8 @@ class Retention:
                 if now_s < survey.round_end_s(key[1]) + survey.lateness_s + _EMPTY_S:
                     return False
             return True
+        if self._is_waiting(key):
+            return False
         self._done.add(key)
         return True
 

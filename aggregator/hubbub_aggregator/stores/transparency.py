@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.transparency import (
+    HASH_BYTES,
     TILE,
     Checkpoint,
+    CountedTiles,
     Entry,
     Note,
     bundle,
@@ -26,6 +28,7 @@ from hubbub.transparency import (
     proof_text,
     root_of,
 )
+from hubbub.wire import pack
 from hubbub_aggregator.errors import ArchiveError, ArchiveFullError, DivergedError
 from hubbub_aggregator.stores.disk import has_no_room
 
@@ -36,6 +39,11 @@ _FORMAT: Final = 1
 _WAIT_S: Final = 60.0
 """Seconds that a process waits for another that appends."""
 
+# Added later, to logs that are there too; its tiles lie under the roots of entries.
+_COUNTED: Final = (
+    "CREATE TABLE IF NOT EXISTS counted (digest BLOB, round INTEGER, number INTEGER, data BLOB NOT NULL, "
+    "PRIMARY KEY (digest, round, number))"
+)
 _TABLES: Final = (
     "CREATE TABLE entry (place INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL)",
     "CREATE TABLE node (level INTEGER, place INTEGER, hash BLOB NOT NULL, PRIMARY KEY (level, place)) "
@@ -65,9 +73,10 @@ class TransparencyLog:
             with self._guarded():
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = FULL")
+                self._db.execute("PRAGMA secure_delete = ON")  # tiles of a survey that is erased
                 with self._writing():
                     (tables,) = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-                    for statement in () if tables else _TABLES:
+                    for statement in (_COUNTED,) if tables else (*_TABLES, _COUNTED):
                         self._db.execute(statement)
                 (found,) = self._db.execute("PRAGMA user_version").fetchone()
                 if found != _FORMAT:
@@ -97,19 +106,59 @@ class TransparencyLog:
             ArchiveError: If the file cannot be written.
         """
         with self._guarded(), self._writing():
-            before = size = self.size
-            for entry in entries:
-                row = self._db.execute("SELECT data FROM entry WHERE key = ?", (entry.key,)).fetchone()
-                if row is not None and row[0] != entry.data:
-                    raise DivergedError(
-                        f"{self._path}: another {entry.kind} of that name is in the log; it stays"
-                    )
-                if row is None:
-                    self._db.execute("INSERT INTO entry VALUES (?, ?, ?)", (size, entry.key, entry.data))
-                    new = grown(self.node, size, leaf_hash(entry.data))
-                    self._db.executemany("INSERT INTO node VALUES (?, ?, ?)", new)
-                    size += 1
+            return self._append(entries)
+
+    def _append(self, entries: Iterable[Entry]) -> int:
+        before = size = self.size
+        for entry in entries:
+            row = self._db.execute("SELECT data FROM entry WHERE key = ?", (entry.key,)).fetchone()
+            if row is not None and row[0] != entry.data:
+                raise DivergedError(
+                    f"{self._path}: another {entry.kind} of that name is in the log; it stays"
+                )
+            if row is None:
+                self._db.execute("INSERT INTO entry VALUES (?, ?, ?)", (size, entry.key, entry.data))
+                new = grown(self.node, size, leaf_hash(entry.data))
+                self._db.executemany("INSERT INTO node VALUES (?, ?, ?)", new)
+                size += 1
+            if entry.kind == "erased":
+                self._db.execute("DELETE FROM counted WHERE digest = ?", entry.fields)
         return size - before
+
+    def append_counted(self, counted: CountedTiles) -> None:
+        """Append the entry of a round's counted reports and keep its tiles, all or none of it.
+
+        Raises:
+            DivergedError: If there is another entry of the round; it stays, and so do its tiles.
+        """
+        digest, number = counted.entry.fields[:2]
+        with self._guarded(), self._writing():
+            if self._append([counted.entry]):
+                rows = ((digest, number, place, tile) for place, tile in enumerate(counted.tiles))
+                self._db.executemany("INSERT INTO counted VALUES (?, ?, ?, ?)", rows)
+
+    def counted_tile(self, digest: bytes, number: int, place: int) -> bytes | None:
+        """Return a tile of a round's counted reports, None without one; rounds count from 1."""
+        with self._guarded():
+            row = self._db.execute(
+                "SELECT data FROM counted WHERE digest = ? AND round = ? AND number = ?",
+                (digest, number, place),
+            ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def counted(self, digest: bytes, number: int) -> bytes | None:
+        """Return the array of a round's entry of counted reports and its proof, None while it has none."""
+        key = Entry("counted", (digest, number, 0, 0, bytes(HASH_BYTES), bytes(HASH_BYTES))).key
+        with self._guarded():
+            row = self._db.execute("SELECT data FROM entry WHERE key = ?", (key,)).fetchone()
+            proof = None if row is None else self.proof(Entry.decode(row[0]))
+        return None if proof is None else pack([row[0], proof.encode()])
+
+    def since(self, place: int) -> list[Entry]:
+        """Return the entries from a place on."""
+        with self._guarded():
+            rows = self._db.execute("SELECT data FROM entry WHERE place >= ? ORDER BY place", (place,))
+            return [Entry.decode(data) for (data,) in rows.fetchall()]
 
     def node(self, level: int, place: int) -> bytes:
         """Return the hash of a complete subtree; see `hubbub.transparency`."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.survey import Attribute, Survey
 from hubbub_client import owner_page
-from hubbub_client.agent.answerer import Answerer
+from hubbub_client.agent.answerer import Answerer, random_id
 from hubbub_client.agent.background import Background
 from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.enrolments import Enrolments
@@ -41,8 +41,8 @@ from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.ledger.process_lock import ProcessLock
 from hubbub_client.surveys.schedule import Enrolment, decode_listed_surveys, trusted
 from hubbub_client.surveys.survey_lists import pinned, unverified
-from hubbub_client.upload.outcomes import Answer, Correction, SentReport, Status, UploadOutcome
-from hubbub_client.upload.transport import HttpTransport, PlainHttp, Transport
+from hubbub_client.upload.outcomes import Answer, AnswerCheck, Correction, SentReport, Status, UploadOutcome
+from hubbub_client.upload.transport import HttpTransport, PlainHttp, Transport, checked_url
 from hubbub_client.upload.uploader import Limits
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ class Agent:
             None: the collector is trusted to choose surveys, within budget and policy.
         log: The log in which lists must be, and the witnesses that must have seen it; None for none. It
             needs `survey_key`.
+        check_share: The share of answers for which the agent checks, once, whether they were counted; see
+            `check`. It needs `log`.
+        log_url: Where that log is served, as by a cluster's dashboard; None for `collector_url`.
         strict: For development: raise for a value outside its domain and for an opt-in that lets no survey
             in; otherwise both pass in silence. None: the environment variable HUBBUB_STRICT decides, and
             without it the agent is not strict.
@@ -95,8 +98,8 @@ class Agent:
             in a network of one's own. Everybody on the way reads it, the upload password too.
 
     Raises:
-        ClientError: A survey key is not one, a log is pinned without any, or HUBBUB_STRICT is neither 0
-            nor 1.
+        ClientError: A survey key is not one, a log is pinned without any, `check_share` is no share or comes
+            without a log, or HUBBUB_STRICT is neither 0 nor 1.
         LedgerError: The ledger cannot be used; its subclasses say why.
         TransportError: The URL is not http or https, or http to another machine.
     """
@@ -116,6 +119,8 @@ class Agent:
         http: Transport | None = None,
         survey_key: str | Iterable[str] | None = None,
         log: LogPolicy | None = None,
+        check_share: float = 0.0,
+        log_url: str | None = None,
         strict: bool | None = None,
         upload_password: str | None = None,
         tokens: Tokens | None = None,
@@ -125,6 +130,10 @@ class Agent:
         if log is not None and not self._survey_keys:
             raise ClientError(
                 "log must come with survey_key, got none: a log says who published, not who may ask"
+            )
+        if not 0 <= check_share <= 1 or (check_share and log is None):
+            raise ClientError(
+                f"check_share must be within 0 and 1, and above 0 come with log, got {check_share!r:.40}"
             )
         self._log = log
         self._strict = strict_mode(strict)
@@ -142,10 +151,18 @@ class Agent:
             self._state = DeviceState(ledger)
             self._values = Values(self._state)
             self._enrolments = Enrolments(self._state, self._policy)
-            self._answerer = (
-                Answerer(self._state, self._values)
-                if tokens is None
-                else Answerer(self._state, self._values, tokens.wallet.report_id)
+            self._checker = None
+            if log is not None and check_share:
+                from hubbub_client.agent.checks import AnswerChecker  # noqa: PLC0415 - of few hosts
+
+                checked_url(log_url or collector_url, "log", plain_http=plain_http)
+                own = partial(HttpTransport, log_url or collector_url, plain_http=plain_http)
+                self._checker = AnswerChecker(self._state, self._lock, log, check_share, own)
+            self._answerer = Answerer(
+                self._state,
+                self._values,
+                random_id if tokens is None else tokens.wallet.report_id,
+                None if self._checker is None else self._checker.planned,
             )
             self._lists = SignedLists(self._state, self._values, self._survey_keys)
         except BaseException:
@@ -242,12 +259,17 @@ class Agent:
         Raises:
             ListRefusedError: It is no list; or, with a pinned key, it is unsigned, signed by another,
                 expired, or older than one that was seen; or, with a pinned log, it came without a proof
-                that witnesses saw it there this month. Its `reason` says which.
+                that witnesses saw it there this month, or out of a log that was longer before. Its `reason`
+                says which.
             LedgerError: The ledger failed.
         """
         with self._lock:
             if self._log is not None:
-                data = out_of_log(data, self._log, now_s=self._now_s())
+                key = self._log.log.public
+                known = self._ledger.log_size(key)
+                data, size = out_of_log(data, self._log, now_s=self._now_s(), size=known)
+                if size > known:
+                    self._ledger.see_log(key, size)
             signed = bool(self._survey_keys)
             listed = self._lists.take(data, now_s=self._now_s()) if signed else unverified(data)
             cancelled = self._state.cancelled
@@ -359,6 +381,25 @@ class Agent:
         """
         return self._sender.upload()
 
+    def check(self) -> AnswerCheck | None:
+        """Check whether one answer was counted, if a check is due, and return what came of it.
+
+        Few answers are checked, by `check_share`; of a static survey one in its life. A check is made
+        once, hours after the round's end, on a connection of its own: it asks for a part of the round's list
+        that hundreds of reports share. What cannot be learned now is asked for again, for two weeks.
+
+        Raises:
+            LedgerError: The ledger failed.
+        """
+        now_s = self._now_s()
+        return None if self._checker is None or now_s is None else self._checker.check(now_s)
+
+    def checks(self) -> tuple[AnswerCheck, ...]:
+        """Return every check that was taken since the last `forget`."""
+        with self._lock:
+            surveys = self._state.surveys
+            return tuple(AnswerCheck(surveys[found[0]].id, *found) for found in self._ledger.found())
+
     def status(self) -> Status:
         """Return what was spent, what is reserved and what waits."""
         with self._lock:
@@ -448,6 +489,7 @@ class Agent:
             self.fetch_tokens()
         finally:
             wait_s = self.upload().wait_s
+        self.check()
         return wait_s
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from hubbub_client.agent.device_state import DeviceState
 from hubbub_client.agent.encoded_value import EncodedValue, channel_input
 from hubbub_client.agent.values import Values
 from hubbub_client.errors import LedgerCorruptError
+from hubbub_client.ledger.stored import StoredCheck
 from hubbub_client.ledger.transcript import TranscriptEntry
 from hubbub_client.surveys.schedule import (
     attributes_of,
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from hubbub.survey import Bundle
 
 
+def random_id(digest: bytes, round_number: int) -> bytes:
+    """Return the random id of a report."""
+    return os.urandom(wire.ID_BYTES)
+
+
 class Answerer:
     """The answers of one device, each in one transaction on disk.
 
@@ -41,15 +47,17 @@ class Answerer:
         values: The values to answer with.
         report_id: Return the id of the report of a survey (its digest) and round, the same at every call
             until the answer is stored.
+        planned: Return the check that will be taken for a report, None for almost all.
     """
 
     def __init__(
         self,
         state: DeviceState,
         values: Values,
-        report_id: Callable[[bytes, int], bytes] = lambda *_: os.urandom(wire.ID_BYTES),
+        report_id: Callable[[bytes, int], bytes] = random_id,
+        planned: Callable[[Survey, wire.Report], StoredCheck | None] | None = None,
     ) -> None:
-        self._state, self._values, self._report_id = state, values, report_id
+        self._state, self._values, self._report_id, self._planned = state, values, report_id, planned
 
     def answer(self, *, now_s: float | None) -> tuple[Answer, ...]:
         """Answer every survey whose round is open and not answered yet; see `Agent.answer`.
@@ -92,17 +100,18 @@ class Answerer:
                 entry = TranscriptEntry("record", ticket, *key, pin_version, symbol)
                 record = filter_state.proved(entry, survey)
         report_id = self._report_id(survey.digest, round_number)
-        report = wire.encode_report(wire.Report(survey.digest, round_number, report_id, symbol))
+        report = wire.Report(survey.digest, round_number, report_id, symbol)
         kept = self._values.after(survey, round_number, now_s)
         state.ledger.add_answer(
             digest=survey.digest,
             round_number=round_number,
             report_id=report_id,
-            report=report,
+            report=wire.encode_report(report),
             record=record,
             pins=pins,
             pin_version=pin_version,
             kept=kept,
+            check=None if self._planned is None else self._planned(survey, report),
         )
         # From here on the answer exists; before, it did not, and the symbol was shown to nobody.
         state.answered[survey.digest].add(round_number)

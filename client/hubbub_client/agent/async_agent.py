@@ -108,6 +108,8 @@ class AsyncAgent:
     enrol = _awaited(Agent.enrol)
     answer = _awaited(Agent.answer)
     upload = _awaited(Agent.upload, at="_line")
+    check = _awaited(Agent.check, at="_line")
+    checks = _awaited(Agent.checks)
     pause = _awaited(Agent.pause)
     resume = _awaited(Agent.resume)
     forget = _awaited(Agent.forget)

@@ -20,17 +20,20 @@ MAX_AGE_S: Final = 30 * 86_400
 _MAGIC: Final = "hubbub-logged-list"
 
 
-def out_of_log(data: bytes, policy: LogPolicy, *, now_s: float | None) -> bytes:
-    """Return a signed list that came with the proof that it is in a log; nobody has looked at its signature.
+def out_of_log(data: bytes, policy: LogPolicy, *, now_s: float | None, size: int = 0) -> tuple[bytes, int]:
+    """Return a signed list that came with the proof that it is in a log, and how long that was.
+
+    Nobody has looked at the list's signature.
 
     Args:
         data: Bytes that anybody may have made.
         policy: The log and the witnesses that the host pins.
         now_s: Clock time, epoch seconds; None if it is not trusted.
+        size: The most entries that the log was ever seen to have.
 
     Raises:
         ListRefusedError: Its `reason`: "unlogged", it is not in the log; "unwitnessed", too few witnesses saw
-            that; "stale_checkpoint", too long ago.
+            that; "stale_checkpoint", too long ago; "log_rolled_back", it was longer before.
     """
     from hubbub.transparency import NotLoggedError, list_entry  # noqa: PLC0415 - hosts that pin no log need none
 
@@ -41,16 +44,18 @@ def out_of_log(data: bytes, policy: LogPolicy, *, now_s: float | None) -> bytes:
         _, listed, proof = found
         if not isinstance(listed, bytes) or not isinstance(proof, bytes):
             raise ListRefusedError("unlogged", "list must come as bytes, and so must its proof")
-        seen = policy.proven(list_entry(listed).data, proof).seen
+        witnessed = policy.proven(list_entry(listed).data, proof)
     except NotLoggedError as error:
         raise ListRefusedError(error.reason, str(error)) from None
     except ListError as error:
         raise ListRefusedError(error.reason, str(error)) from None
     except WireError as error:
         raise ListRefusedError("unlogged", str(error)) from None
-    newest = sorted(seen.values(), reverse=True)[: policy.quorum]
+    newest = sorted(witnessed.seen.values(), reverse=True)[: policy.quorum]
     if now_s is not None and newest and newest[-1] < now_s - MAX_AGE_S:
         raise ListRefusedError(
             "stale_checkpoint", f"log must be seen by {policy.quorum} witnesses this month"
         )
-    return listed
+    if witnessed.checkpoint.size < size:
+        raise ListRefusedError("log_rolled_back", f"log must have {size} entries, as it was seen to have")
+    return listed, witnessed.checkpoint.size

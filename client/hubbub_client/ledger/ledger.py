@@ -23,12 +23,14 @@ from hubbub_client.ledger.stored import (
     SpentBudget,
     StoredAnswer,
     StoredAttribute,
+    StoredCheck,
     StoredEnrolment,
     StoredRefusal,
     StoredValue,
 )
 from hubbub_client.ledger.transcript import GENESIS, Kind, TranscriptEntry, closing_checksum, entry_checksum
 from hubbub_client.surveys.stored_list import StoredList
+from hubbub_client.upload.outcomes import CheckResult
 from hubbub_client.upload.uploader import BackoffState, Pending
 
 _KINDS: Final[tuple[Kind, ...]] = ("reserve", "record", "cancel", "resolve")
@@ -230,6 +232,7 @@ class Ledger(Database):
         pins: Iterable[tuple[str, bytes]],
         pin_version: int = 0,
         kept: Iterable[StoredValue] = (),
+        check: StoredCheck | None = None,
     ) -> None:
         """Write one answer or nothing: memoised values, transcript entry, high-water mark, outbox.
 
@@ -243,6 +246,7 @@ class Ledger(Database):
             pins: Attribute id and encoded value of each that this answer reads first, and so memoises.
             pin_version: Pin version of what it answers for.
             kept: What is kept from now on of evolving values that it read, as for `keep_value`.
+            check: A check of it that is to be taken later.
         """
         with self._transaction() as db:
             for attribute_id, value in pins:
@@ -266,7 +270,59 @@ class Ledger(Database):
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
             for each in kept:
                 kept_values.write_kept_value(db, each)
+            if check is not None:
+                db.execute(
+                    "INSERT INTO answer_check (enrolment, round, due_s, leaf) "
+                    "SELECT seq, ?, ?, ? FROM enrolment WHERE digest = ?",
+                    (check.round, check.due_s, check.leaf, digest),
+                )
+                db.execute("UPDATE enrolment SET checked = 1 WHERE digest = ?", (digest,))
         self._chain = chain
+
+    def was_checked(self, digest: bytes) -> bool:
+        """Return whether a check of an answer to a survey was ever made, or is to be."""
+        return bool(self._read("SELECT checked FROM enrolment WHERE digest = ?", (digest,))[0][0])
+
+    def next_check(self, now_s: float) -> StoredCheck | None:
+        """Return the check that has been due for longest, None where none is."""
+        rows = self._read(
+            "SELECT digest, c.round, due_s, leaf, outcome IS 'accepted' FROM answer_check c "
+            "JOIN enrolment ON seq = c.enrolment LEFT JOIN answer USING (enrolment, round) "
+            "WHERE leaf IS NOT NULL AND due_s <= ? ORDER BY due_s LIMIT 1",
+            (now_s,),
+        )
+        return StoredCheck(*rows[0]) if rows else None  # type: ignore[arg-type]  # STRICT columns
+
+    def put_off(self, check: StoredCheck, due_s: float) -> None:
+        """Make a check later."""
+        with self._transaction() as db:
+            db.execute("UPDATE answer_check SET due_s = ? WHERE leaf = ?", (due_s, check.leaf))
+
+    def keep_found(self, check: StoredCheck, found: CheckResult) -> None:
+        """Keep what a check found, and erase what was looked for."""
+        with self._transaction() as db:
+            db.execute("UPDATE answer_check SET leaf = NULL, found = ? WHERE leaf = ?", (found, check.leaf))
+
+    def found(self) -> list[tuple[bytes, int, CheckResult]]:
+        """Return survey, round and result of every check that was made, since the last `forget`."""
+        rows = self._read(
+            "SELECT digest, round, found FROM answer_check JOIN enrolment ON seq = enrolment "
+            "WHERE found IS NOT NULL ORDER BY seq, round"
+        )
+        return cast(list[tuple[bytes, int, CheckResult]], rows)
+
+    def log_size(self, key: bytes) -> int:
+        """Return the most entries that a log was seen to have, by its public key."""
+        rows = self._read("SELECT size FROM log_seen WHERE key = ?", (key,))
+        return cast(int, rows[0][0]) if rows else 0
+
+    def see_log(self, key: bytes, size: int) -> None:
+        """Keep that a log has so many entries."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO log_seen VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET size = excluded.size",
+                (key, size),
+            )
 
     def memoise_anew(
         self, attribute_id: str, pin_version: int, memoised: bytes, reservations: Iterable[TranscriptEntry]
@@ -303,6 +359,7 @@ class Ledger(Database):
             db.execute("DELETE FROM outbox")
             db.execute("DELETE FROM transcript")
             db.execute("DELETE FROM answer")
+            db.execute("DELETE FROM answer_check")
             db.execute("DELETE FROM reading")
             db.execute("DELETE FROM refusal")
             db.execute("DELETE FROM consent WHERE granted = 1")
@@ -362,6 +419,7 @@ class Ledger(Database):
 def _withdraw(db: sqlite3.Connection, enrolment: int) -> None:
     """Take what waits to be sent for one enrolment out of the outbox."""
     db.execute("DELETE FROM outbox WHERE id IN (SELECT id FROM answer WHERE enrolment = ?)", (enrolment,))
+    db.execute("DELETE FROM answer_check WHERE enrolment = ? AND leaf IS NOT NULL", (enrolment,))
     db.execute(
         "UPDATE answer SET outcome = 'withdrawn' WHERE enrolment = ? AND outcome IS NULL", (enrolment,)
     )

@@ -3,7 +3,7 @@
 The budget is fixed, the account of what was closed never falls, the transcript only grows (except that
 closing it puts one sum in its place), a high-water mark and the count of changes never fall, a report is not
 rewritten, a cancelled survey is never answered or reserved for again, an older list never takes the place of
-a newer one.
+a newer one, a smaller log never that of a larger. One slot is answered once for one value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 APPLICATION_ID: Final = 0x48756242
 """Marks the file as a Hubbub ledger, "HubB" in SQLite's header: no other database is taken for one."""
 
@@ -63,7 +63,8 @@ CREATE TABLE enrolment (
     floor INTEGER NOT NULL,
     high_water INTEGER NOT NULL,
     state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'left', 'cancelled')),
-    slot_seed BLOB CHECK (slot_seed IS NULL OR length(slot_seed) = 32)
+    slot_seed BLOB CHECK (slot_seed IS NULL OR length(slot_seed) = 32),
+    checked INTEGER NOT NULL DEFAULT 0 CHECK (checked IN (0, 1))
 ) STRICT;
 CREATE TABLE transcript (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -82,6 +83,7 @@ CREATE TABLE transcript (
     CHECK ((kind = 3) = (part_generations IS NOT NULL)),
     CHECK ((loss IS NULL) = (worst IS NULL) AND (loss IS NULL OR loss BETWEEN 0 AND worst))
 ) STRICT;
+CREATE UNIQUE INDEX one_answer ON transcript (enrolment, slot, generation) WHERE kind IN (1, 3);
 CREATE TABLE answer (
     enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
     round INTEGER NOT NULL,
@@ -100,6 +102,19 @@ CREATE TABLE survey_list (
     sequence INTEGER NOT NULL,
     digest BLOB NOT NULL CHECK (length(digest) = 32),
     judged_s REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE answer_check (
+    enrolment INTEGER NOT NULL REFERENCES enrolment (seq),
+    round INTEGER NOT NULL,
+    due_s REAL NOT NULL,
+    leaf BLOB CHECK (length(leaf) = 16),
+    found TEXT CHECK (found IN ('counted', 'over quota', 'missing', 'not known')),
+    PRIMARY KEY (enrolment, round),
+    CHECK ((leaf IS NULL) = (found IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+CREATE TABLE log_seen (
+    key BLOB PRIMARY KEY CHECK (length(key) = 32),
+    size INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE refusal (
     digest BLOB PRIMARY KEY,
@@ -156,6 +171,12 @@ CREATE TRIGGER list_is_not_rolled_back BEFORE UPDATE ON survey_list
 WHEN NEW.key IS NOT OLD.key OR NEW.sequence < OLD.sequence
 OR (NEW.sequence = OLD.sequence AND (NEW.digest IS NOT OLD.digest OR NEW.judged_s < OLD.judged_s))
     BEGIN SELECT RAISE(ABORT, 'an older list never takes the place of a newer one'); END;
+CREATE TRIGGER log_stays BEFORE DELETE ON log_seen
+    BEGIN SELECT RAISE(ABORT, 'a log that was seen stays seen'); END;
+CREATE TRIGGER log_never_shrinks BEFORE UPDATE ON log_seen WHEN NEW.key IS NOT OLD.key OR NEW.size < OLD.size
+    BEGIN SELECT RAISE(ABORT, 'a smaller log never takes the place of a larger one'); END;
+CREATE TRIGGER check_stays_done BEFORE UPDATE OF checked ON enrolment WHEN NEW.checked < OLD.checked
+    BEGIN SELECT RAISE(ABORT, 'that an answer was checked is never forgotten'); END;
 CREATE TRIGGER tombstone_stays BEFORE DELETE ON cancelled
     BEGIN SELECT RAISE(ABORT, 'a cancelled survey stays cancelled'); END;
 CREATE TRIGGER tombstone_is_fixed BEFORE UPDATE ON cancelled

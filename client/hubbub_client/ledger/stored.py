@@ -98,6 +98,25 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """A check for an answer among those that were counted, still to be taken.
+
+    Attributes:
+        digest: Survey.
+        round: Round.
+        due_s: When it is taken, epoch seconds.
+        leaf: What is looked for, 16 bytes.
+        is_acknowledged: Whether the collector has accepted the report.
+    """
+
+    digest: bytes
+    round: int
+    due_s: float
+    leaf: bytes
+    is_acknowledged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StoredRefusal:
     """A survey that asked and was refused: for its owner to see, and for nobody else.
 

@@ -15,14 +15,13 @@ from hubbub.survey import MAX_LIFE_S, Opened, open_signed, public_key, read_unve
 from hubbub_client.errors import ClientError, ListRefusedError
 from hubbub_client.surveys.stored_list import StoredList
 
-ListRefusal: TypeAlias = (
-    ListFault
-    | Literal["expired", "rolled_back", "clock_not_trusted", "unlogged", "unwitnessed", "stale_checkpoint"]
-)
+LogRefusal: TypeAlias = Literal["unlogged", "unwitnessed", "stale_checkpoint", "log_rolled_back"]
+"""Refusals of devices that pin a log; see `logged`."""
+
+ListRefusal: TypeAlias = ListFault | Literal["expired", "rolled_back", "clock_not_trusted"] | LogRefusal
 """unsigned, unreadable, or signed by no pinned key (wrong_signature); its time is over (expired); older than
 one that was seen, or another of the same number (rolled_back); no clock to judge it by, or it lives for over
-a year and a day, so that this clock or the signer's is wrong (clock_not_trusted); the last three are of
-devices that pin a log, see `logged`."""
+a year and a day, so that this clock or the signer's is wrong (clock_not_trusted); or a LogRefusal."""
 
 _SKEW_S: Final = 86_400
 """The seconds that a device's clock may be behind a list that lives for a whole year."""

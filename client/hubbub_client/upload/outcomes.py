@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hubbub import wire
 from hubbub.channels import Symbol
 from hubbub_client.surveys.schedule import Refusal
+
+CheckResult: TypeAlias = Literal["counted", "over quota", "missing", "not known"]
+"""The result of a check for an answer: it was counted; a quota refused it; the collector accepted it, and it
+was neither; or nobody can tell, as where the collector's answer was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCheck:
+    """A check that was made of one answer among those that were counted; it says nothing of the answer.
+
+    Attributes:
+        survey_id: Survey.
+        digest: Its digest, 16 bytes.
+        round: Round.
+        found: What came of it.
+    """
+
+    survey_id: str
+    digest: bytes
+    round: int
+    found: CheckResult
 
 
 @dataclass(frozen=True, slots=True)

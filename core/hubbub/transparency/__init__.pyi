@@ -1,3 +1,13 @@
+from hubbub.transparency.counted import (
+    CROWD as CROWD,
+    CountedTiles as CountedTiles,
+    Found as Found,
+    counted_path as counted_path,
+    found_in as found_in,
+    leaves_of as leaves_of,
+    logged_round as logged_round,
+    tile_of as tile_of,
+)
 from hubbub.transparency.entry import (
     Entry as Entry,
     hash_of as hash_of,
@@ -33,6 +43,7 @@ from hubbub.transparency.tiles import (
 )
 from hubbub.transparency.tree import (
     EMPTY_ROOT as EMPTY_ROOT,
+    HASH_BYTES as HASH_BYTES,
     Read as Read,
     consistency_path as consistency_path,
     grown as grown,

@@ -37,6 +37,7 @@ _FORMS: Final = {
     "layout": _Form(3, (HASH_BYTES, 0, HASH_BYTES, 0), 2),
     "release": _Form(4, (DIGEST_BYTES, 0, HASH_BYTES), 2),
     "recount": _Form(5, (DIGEST_BYTES, 0, HASH_BYTES, HASH_BYTES), 3),
+    "counted": _Form(6, (DIGEST_BYTES, 0, 0, 0, HASH_BYTES, HASH_BYTES), 2),
     "erased": _Form(7, (DIGEST_BYTES,), 1),
 }
 
@@ -50,7 +51,8 @@ class Entry:
             payload, issued and expires, seconds since 1970. "layout": hash of the topic's identity, the
             second from which a topic period holds, hash of its own identity, partitions. "release": digest,
             round from 1, SHA-256 of its bytes, which state the hash of its public counts. "recount": the
-            same, with the hash of the issuers left out after the round. "erased": digest.
+            same, with the hash of the issuers left out after the round. "counted": digest, round from 1, how
+            many reports count, of how many bits is a tile's number, the roots of `counted`. "erased": digest.
         fields: Those fields.
 
     Raises:

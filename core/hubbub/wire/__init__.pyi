@@ -33,6 +33,7 @@ from hubbub.wire.report import (
     encode_report as encode_report,
     encode_response as encode_response,
     encode_surveys as encode_surveys,
+    encode_symbol as encode_symbol,
     encode_upload as encode_upload,
     set_reports as set_reports,
     short_reports as short_reports,

@@ -123,21 +123,28 @@ def encode_report(report: Report) -> bytes:
     for name, value, length in (("digest", digest, DIGEST_BYTES), ("id", identifier, ID_BYTES)):
         if not isinstance(value, bytes) or len(value) != length:
             raise ParameterError(f"report {name} must be {length} bytes, got {type(value).__name__}")
-    symbol = report.symbol
+    answer = encode_symbol(report.symbol)
+    if type(report.round) is not int or not 0 <= report.round <= MAX_ROUND:
+        raise ParameterError(f"report round must be an integer in [0, {MAX_ROUND}]")
+    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), answer))
+
+
+def encode_symbol(symbol: Symbol) -> bytes:
+    """Return the bytes of a symbol as a report has it.
+
+    Raises:
+        ParameterError: If it has the wrong type, length or range.
+    """
     if isinstance(symbol, bytes):
         if not 1 <= len(symbol) <= MAX_SYMBOL_BYTES:
             raise ParameterError(
                 f"report symbol must have 1 to {MAX_SYMBOL_BYTES} bytes if any, got {len(symbol)}"
             )
-        answer = packing.pack(symbol)
-    elif type(symbol) is not int or not 0 <= symbol <= MAX_SYMBOL:
+        return packing.pack(symbol)
+    if type(symbol) is not int or not 0 <= symbol <= MAX_SYMBOL:
         # A symbol is not the true value, but there is no need to print it either.
         raise ParameterError(f"report symbol must be bytes or an integer in [0, {MAX_SYMBOL}]")
-    else:
-        answer = _number(symbol)
-    if type(report.round) is not int or not 0 <= report.round <= MAX_ROUND:
-        raise ParameterError(f"report round must be an integer in [0, {MAX_ROUND}]")
-    return b"".join((_REPORT_HEAD, digest, identifier, _number(report.round), answer))
+    return _number(symbol)
 
 
 def _number(value: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from hubbub.errors import WireError
 from hubbub.transparency import (
+    HASH_BYTES,
     LOG_PATH,
     TILE,
     Entry,
@@ -74,6 +75,12 @@ class SeenLog:
         place = self._first.get(entry.key)
         found = None if place is None else self.entries[place]
         return None if place is None or found is None else (place, found)
+
+    def counted(self, digest: bytes, number: int) -> tuple[int, int] | None:
+        """Return the place of the entry of a round's counted reports and their number, None without one."""
+        found = self.of_key(Entry("counted", (digest, number, 0, 0, bytes(HASH_BYTES), bytes(HASH_BYTES))))
+        n = None if found is None else found[1].fields[2]
+        return None if found is None or not isinstance(n, int) else (found[0], n)
 
     def _node(self, level: int, place: int) -> bytes:
         return self._nodes[level, place]

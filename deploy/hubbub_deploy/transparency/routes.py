@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import Final
 
 from anyio import to_thread
@@ -16,6 +18,8 @@ from hubbub_aggregator.stores import TransparencyLog
 _FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
 _NOW: Final = {"cache-control": "no-cache"}
 _LEVELS: Final = 8
+_MOST: Final = 2**62
+"""Numbers beyond are none that SQLite could look for."""
 
 
 def log_routes(log: TransparencyLog) -> list[Route]:
@@ -39,7 +43,24 @@ def log_routes(log: TransparencyLog) -> list[Route]:
             raise HTTPException(404)
         return Response(found, headers=_FOR_EVER, media_type="application/octet-stream")
 
+    async def counted(request: Request) -> Response:
+        asked, place = request.path_params, request.path_params.get("tile")
+        number, found = asked["round"], None
+        if re.fullmatch("[0-9a-f]{32}", asked["digest"]) and max(number, place or 0) < _MOST:
+            digest = bytes.fromhex(asked["digest"])
+            read = partial(log.counted, digest, number)
+            if place is not None:
+                read = partial(log.counted_tile, digest, number, place)
+            found = await to_thread.run_sync(read)
+        if found is None:
+            raise HTTPException(404)
+        headers = _NOW if place is None else _FOR_EVER
+        return Response(found, headers=headers, media_type="application/octet-stream")
+
+    about = f"{LOG_PATH}/counted/{{digest}}/{{round:int}}"
     return [
+        Route(about, counted),
+        Route(f"{about}/{{tile:int}}", counted),
         Route(f"{LOG_PATH}/checkpoint", checkpoint),
         Route(f"{LOG_PATH}/tile/{{level}}/{{place:path}}", tile),
     ]

@@ -87,6 +87,8 @@ CALLS: dict[str, Callable[[AsyncAgent], Awaitable[object]]] = {
     "enrol": lambda agent: agent.enrol(HEALTH_SURVEY),
     "answer": lambda agent: agent.answer(),
     "upload": lambda agent: agent.upload(),
+    "check": lambda agent: agent.check(),
+    "checks": lambda agent: agent.checks(),
     "pause": lambda agent: agent.pause(),
     "resume": lambda agent: agent.resume(),
     "forget": lambda agent: agent.forget(),

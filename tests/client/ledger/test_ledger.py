@@ -1,5 +1,6 @@
 """The ledger file: one writer, all or nothing, and no way to renew a budget."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -172,7 +173,7 @@ def test_a_damaged_page_is_refused(path: Path) -> None:
         Ledger(path, budget=1.0)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 5, 6])
 def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path, version: int) -> None:
     """Without asking the tables for anything: of an old ledger none needs to be there."""
     filled(path)
@@ -181,14 +182,14 @@ def test_an_older_schema_is_refused_in_one_sentence_and_left_as_it_is(path: Path
     for budget in (1.0, None):
         with pytest.raises(LedgerError) as refused:
             Ledger(path, budget=budget)
-        assert str(refused.value) == f"ledger {path} must have schema 6, got {version}"
+        assert str(refused.value) == f"ledger {path} must have schema 7, got {version}"
         assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 
 def test_a_newer_schema_is_refused(path: Path) -> None:
     filled(path)
-    tamper(path, "PRAGMA user_version = 7")
-    with pytest.raises(LedgerTooNewError, match="got 7"):
+    tamper(path, "PRAGMA user_version = 8")
+    with pytest.raises(LedgerTooNewError, match="got 8"):
         Ledger(path, budget=1.0)
 
 
@@ -236,13 +237,19 @@ def test_a_changed_or_missing_transcript_row_is_noticed(path: Path, damage: tupl
         "DELETE FROM attribute",
         "UPDATE enrolment SET canonical = x'00'",
         "UPDATE answer SET round = 1",
+        "UPDATE log_seen SET size = 8",
+        "DELETE FROM log_seen",
         "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol) "
         "SELECT kind, 77, enrolment, slot, generation, symbol FROM transcript WHERE kind = 1",
+        "INSERT INTO transcript (kind, ticket, enrolment, slot, generation, symbol, part_generations) "
+        "SELECT 3, 77, enrolment, slot, generation, symbol, 0 FROM transcript WHERE kind = 1",
         "INSERT INTO answer SELECT enrolment, round, generation, randomblob(16), outcome FROM answer",
     ],
 )
 def test_the_file_itself_refuses_what_would_renew_a_budget(path: Path, statement: str) -> None:
     filled(path)
+    with contextlib.closing(Ledger(path, budget=1.0)) as ledger:
+        ledger.see_log(b"k" * 32, 9)
     db = sqlite3.connect(path, isolation_level=None)
     with pytest.raises(sqlite3.IntegrityError):
         db.execute(statement)

@@ -269,6 +269,7 @@ VERBS: dict[str, Callable[[Agent], object]] = {
     "enrol": lambda agent: agent.enrol(HEALTH_SURVEY),
     "answer": lambda agent: agent.answer(),
     "upload": lambda agent: agent.upload(),
+    "checks": lambda agent: agent.checks(),
     "pause": lambda agent: agent.pause(),
     "resume": lambda agent: agent.resume(),
     "forget": lambda agent: agent.forget(),
@@ -284,7 +285,8 @@ VERBS: dict[str, Callable[[Agent], object]] = {
 
 def test_no_call_of_the_agent_lacks_a_bound() -> None:
     names = {name for name in dir(Agent) if not name.startswith("_")}
-    assert names == {*VERBS, "fetch_surveys", "fetch_tokens"}  # the network, bounded as every request above
+    # The network, bounded as every request above.
+    assert names == {*VERBS, "fetch_surveys", "fetch_tokens", "check"}
     page = (Path(__file__).parents[3] / "docs" / "device.md").read_text()
     assert all(f"`{name}`" in page for name in names)
 

@@ -178,6 +178,7 @@ def test_the_public_names_of_the_client_are_these() -> None:
         "Account",
         "Agent",
         "Answer",
+        "AnswerCheck",
         "Asked",
         "AsyncAgent",
         "Attribute",

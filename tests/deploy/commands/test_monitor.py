@@ -16,7 +16,7 @@ from hubbub_deploy.transparency import SeenLog
 SURVEY = Survey.parse(LABELS)
 START_S, END_S = SURVEY.start_s, SURVEY.round_end_s(0) + SURVEY.lateness_s
 HOUR_S = 3_600.0
-SEALED = b'{"a":"release"}'
+SEALED = b'{"accounting":{"accepted":300}}'
 
 
 class Server:
@@ -37,6 +37,10 @@ class Server:
 
 def release(data: bytes = SEALED, number: int = 1, digest: bytes = SURVEY.digest) -> tlog.Entry:
     return tlog.Entry("release", (digest, number, tlog.hash_of(data)))
+
+
+def counted(n: int = 300) -> tlog.Entry:
+    return tlog.Entry("counted", (SURVEY.digest, 1, n, 0, bytes(32), bytes(32)))
 
 
 def listed(sequence: int, issued_s: int, about: int = 0) -> tlog.Entry:
@@ -74,7 +78,7 @@ def told(
 
 
 def test_an_honest_server_beside_its_log_is_in_order() -> None:
-    entries = [listed(1, START_S - 50), ASKED, release(), listed(2, START_S)]
+    entries = [listed(1, START_S - 50), ASKED, release(), listed(2, START_S), counted()]
     assert told(entries, [Server([SEALED])], before=entries[:2]) == []
     assert told(entries[:3], [Server([SEALED])], now_s=END_S + 60) == []
     # Within its hours a release may be on its way.
@@ -102,6 +106,9 @@ OTHER = b'{"another":"release"}'
         ([listed(1, 50), listed(2, 40), ASKED, release()], [Server([SEALED])], None, "dated before"),
         ([listed(1, 50), ASKED], [Server([SEALED])], [ASKED], "rewritten"),
         ([ASKED], [Server([SEALED])], [ASKED, release()], "rolled back"),
+        ([ASKED, release()], [Server([SEALED])], None, "does not list the answers"),
+        ([ASKED, release(), counted(299)], [Server([SEALED])], None, "lists 299 answers, 300 were counted"),
+        ([ASKED, release(), counted(), counted(299)], [Server([SEALED])], None, "second counted"),
     ],
 )
 def test_a_lie_is_named(

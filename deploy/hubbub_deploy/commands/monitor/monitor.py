@@ -200,3 +200,8 @@ def _rounds(
             yield f"{name}: entry {found[0]} is its release, and the server has none"
         elif found[1] != entry:
             yield f"{name}: the server has another release than entry {found[0]}"
+        elif (counted := log.counted(survey.digest, number)) is None:
+            if over_s + patience_s < now_s:
+                yield f"{name}: the log does not list the answers that count"
+        elif counted[1] != (accepted := json.loads(document)["accounting"]["accepted"]):
+            yield f"{name}: entry {counted[0]} lists {counted[1]} answers, {accepted} were counted"

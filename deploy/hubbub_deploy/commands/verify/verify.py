@@ -149,7 +149,13 @@ def _logged(printed: Printed, digest: str, log: SeenLog) -> int:
         print(
             f"{printed.name}: in the log at {found[0]:,}, seen by {', '.join(sorted(seen)) or 'no witness'}"
         )
-        return SAME
+        accepted, counted = printed.document["accounting"]["accepted"], log.counted(*fields[:2])
+        if counted is None:
+            print(f"{printed.name}: devices cannot look for their answers, the log has no list of them")
+            return SAME
+        if counted[1] == accepted:
+            return SAME
+        print(f"{printed.name}: entry {counted[0]} lists {counted[1]:,} answers, {accepted:,} counted")
     return DIFFERENT
 
 
