@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub import Survey
 from hubbub.estimation import Estimate
+from hubbub.mechanisms import BundleEstimator
 from hubbub.survey import AnyEstimator
 from hubbub_authoring.design import Floors, Workload, measured, measured_by_category
 from hubbub_lab.evaluation.evaluation import Truth
@@ -173,7 +174,10 @@ class RepeatedErrors:
     def figures(self, estimator: AnyEstimator) -> dict[Quantity, QuantityFigures]:
         """Return what the repeats say of each quantity that the survey makes known."""
         repeats, n = len(self._accepted), round(sum(self._accepted) / len(self._accepted))
-        expected = estimator.expected_estimate(self.answered.values, n)
+        if self.answered.parts:
+            expected: Estimate = cast(BundleEstimator, estimator).expected_of_parts(self.answered.parts, n)
+        else:
+            expected = estimator.expected_estimate(self.answered.values, n)
         exact: dict[Quantity, tuple[Floats, tuple[str, ...]]] = {
             "value": (expected.value_errors, self.survey.input_labels),
             "category": (expected.category_errors, self.survey.category_names),

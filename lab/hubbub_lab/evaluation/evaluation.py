@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub
+from hubbub.mechanisms import SampledParts
 from hubbub.survey import Bundle
+
+Floats = NDArray[np.float64]
 
 _NAMES: Final = {0.25: "first quartile", 0.5: "median", 0.75: "third quartile"}
 
@@ -33,12 +36,14 @@ class Truth:
         mean: Mean of the values that are present, in the attribute's units, or of the score; None unless
             numeric.
         numbers: The values that are present, rising; empty unless numeric.
+        parts: Of a bundle the shares in each part's table; else empty.
     """
 
-    values: NDArray[np.float64]
-    categories: NDArray[np.float64]
+    values: Floats
+    categories: Floats
     mean: float | None
     numbers: tuple[float, ...] = ()
+    parts: tuple[Floats, ...] = ()
 
     def quantile(self, share: float) -> float:
         """Return the least number that at least a share of those with one have at most."""
@@ -89,17 +94,10 @@ def truth_of(
     mean = float(np.average(numbers, weights=[devices for _, devices in numbered])) if numbers else None
     if not survey.form.tells_values:
         return Truth(np.empty(0), np.empty(0), mean)
+    if survey.form.samples_parts:
+        return _truth_of_tables(survey, held, many)
     inputs = len(survey.input_labels)
     shares = np.zeros(inputs, dtype=np.float64)
-    if survey.form.samples_parts:
-        form = cast(Bundle, survey.form)
-        margins = np.zeros(len(survey.category_names), dtype=np.float64)
-        for each, devices in zip(held, many.tolist(), strict=True):
-            cells, own = form.cells_of(each)
-            shares[cells] += devices
-            margins[own] += devices
-        whole = max(float(many.sum()), 1.0)
-        return Truth(shares / whole, margins / whole, None)
     if survey.points is None or survey.mapping is not None:
         for each, devices in zip(held, many, strict=True):
             shares[survey.input_of(*each)] += devices
@@ -122,10 +120,28 @@ def truth_of(
     return Truth(shares, categories, mean, sorted_numbers)
 
 
+def _truth_of_tables(survey: hubbub.Survey, held: Sequence[Sequence[object]], many: Floats) -> Truth:
+    form, channel = cast(Bundle, survey.form), cast(SampledParts, survey.channel)
+    places = [[a.index_of(value) for a, value in zip(survey.attributes, each, strict=True)] for each in held]
+    readings = np.array([form.readings_of(each) for each in places], dtype=np.intp).reshape(len(held), -1)
+
+    def shares(members: Sequence[int]) -> Floats:
+        shape = [channel.readings[member] for member in members]
+        cells = np.ravel_multi_index(tuple(readings[:, list(members)].T), shape)
+        return np.bincount(cells, many, math.prod(shape)) / max(float(many.sum()), 1.0)
+
+    return Truth(
+        np.concatenate([shares(table) for table in form.tables]),
+        np.concatenate([shares([member]) for member in range(len(channel.readings))]),
+        None,
+        parts=tuple(shares(part.members) for part in channel.parts),
+    )
+
+
 def rows_of(release: dict[str, Any], truth: Truth) -> list[EvaluationRow]:
     """Return the release's lines with the truth beside each: categories, values, mean, then quantiles."""
     rows: list[EvaluationRow] = []
-    sections: tuple[tuple[Literal["category", "value"], str, NDArray[np.float64]], ...] = (
+    sections: tuple[tuple[Literal["category", "value"], str, Floats], ...] = (
         ("category", "categories", truth.categories),
         ("value", "values", truth.values),
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from bundles import bundle
@@ -17,6 +19,7 @@ from hubbub.wire.counts import encode_counts
 from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.export import tidy_rows, write_parquet
 from hubbub_aggregator.release.judgement import ReleaseJudge, shares_of
 from hubbub_aggregator.release.round_release import Release, canonical_bytes, release
 from hubbub_aggregator.release.views import round_views
@@ -109,6 +112,17 @@ def test_parts_that_were_forged_raise_an_alert_and_nothing_else_is_judged(forged
     parts = [alert for alert in found["alerts"] if alert["kind"] == "part"]
     assert [alert["label"] for alert in parts] == alerts
     assert not found["judged"]
+
+
+def test_its_table_is_the_same_in_parquet(tmp_path: Path):
+    rows = list(tidy_rows([released(SURVEY, people(N))]))
+    assert write_parquet(rows, tmp_path / "out.parquet") == len(rows)
+    with duckdb.connect() as database:
+        found = database.execute(
+            "SELECT label, estimate FROM read_parquet(?) WHERE view = 'raw'", [str(tmp_path / "out.parquet")]
+        ).fetchall()
+    assert found == [(row["label"], row["estimate"]) for row in rows if row["view"] == "raw"]
+    assert [label for label, _ in found] == [*SURVEY.input_labels, *SURVEY.category_names]
 
 
 def test_a_bundle_of_10_8_combinations_is_released():

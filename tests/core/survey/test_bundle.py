@@ -16,6 +16,7 @@ from hubbub.filter import MAX_CELLS
 from hubbub.survey.forms import form_from_spec
 from hubbub.survey.survey import Survey
 from hubbub.testing import seeded
+from hubbub_lab.evaluation.evaluation import truth_of
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SIZES = {"age": 4, "sex": 2, "job": 3}
@@ -53,7 +54,8 @@ def test_labels_readings_and_cells_are_those_of_the_tables():
         "age: missing",
     )
     for values in itertools.product((29, 30, 99, None), ("f", "m", None), ("rent", "other", None)):
-        cells, margins = survey.form.cells_of(values)
+        truth = truth_of(survey, [values])
+        cells, margins = (np.flatnonzero(each).tolist() for each in (truth.values, truth.categories))
         for cell, table in zip(cells, survey.form.tables, strict=True):
             named = [survey.category_names[margins[member]] for member in table]
             assert survey.input_labels[cell] == " / ".join(named)

@@ -89,12 +89,17 @@ class BundleEstimator(Estimator):
 
     def uniform_estimate(self, n: int) -> BundleEstimate:
         """Return what to expect of n devices whose combinations are all equally common."""
-        shares = np.array([part.share for part in self.channel.parts]) / 2**32
-        cells = [
-            np.full(oracle.inputs, n * share * oracle.size / oracle.inputs)
-            for share, oracle in zip(shares, self.channel.oracles, strict=True)
-        ]
-        return self._estimate(n * shares, cells, n)
+        cells = [oracle.inputs for oracle in self.channel.oracles]
+        return self.expected_of_parts([np.full(many, 1.0 / many) for many in cells], n)
+
+    def expected_of_parts(self, tables: Sequence[Floats], n: int) -> BundleEstimate:
+        """Return what to expect of n devices with these shares in each part's table."""
+        reports = n * np.array([part.share for part in self.channel.parts]) / 2**32
+        cells = []
+        for part, (about, shares) in enumerate(zip(reports.tolist(), tables, strict=True)):
+            p, q = self._chances(part)
+            cells.append(about * (q + (p - q) * shares))
+        return self._estimate(reports, cells, n)
 
     def _estimate(self, reports: Floats, cells: list[Floats], n: int) -> BundleEstimate:
         pooling = Pooling(self.channel, reports)

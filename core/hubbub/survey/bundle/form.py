@@ -188,25 +188,6 @@ class Bundle(ReadAttributes):
             found = found * size + encoding[index]
         return found
 
-    def cells_of(self, values: Sequence[object]) -> tuple[list[int], list[int]]:
-        """Return the cell of a record in every table, among `input_labels`, and in every margin.
-
-        Args:
-            values: One per attribute.
-        """
-        readings = self.readings_of(
-            [a.index_of(value) for a, value in zip(self.attributes, values, strict=True)]
-        )
-        cells, start = [], 0
-        for table in self.tables:
-            cell = 0
-            for member in table:
-                cell = cell * self.shape[member] + readings[member]
-            cells.append(start + cell)
-            start += math.prod(self.shape[member] for member in table)
-        starts = np.cumsum((0, *self.shape[:-1])).tolist()
-        return cells, [start + reading for start, reading in zip(starts, readings, strict=True)]
-
     def estimator(self, channel: Channel) -> BundleEstimator:
         """Return the unbiased estimator of all tables asked for and of every attribute's margin."""
         from hubbub.mechanisms.bundle.estimator import BundleEstimator  # noqa: PLC0415 - not on a device
