@@ -36,17 +36,20 @@ from hubbub.estimation.intervals.judged_mean import JudgedMean
 from hubbub.estimation.intervals.laws import JoinedLaw, ReorderedLaw
 from hubbub.estimation.intervals.skew_score import score_interval
 from hubbub.mechanisms import grr
-from hubbub.survey import Survey
+from hubbub.survey import Attribute, Survey
 from hubbub.testing import seeded
+from hubbub_authoring.design import better
 
 LEAST, MOST, ENOUGH, APART = 0.94, 0.96, 30.0, 2.0
 FALSE_ALARM = 1e-6
-PARTS = ("panel", "labels", "numbers", "tables", "scores")
+PARTS = ("panel", "labels", "numbers", "tables", "scores", "key-value")
 PANEL = ((3, 1.0, 0.5), (3, 3.0, 0.5), (12, 2.0, 0.1), (91, 4.0, 0.1))
 ASKED, ROTATION = 20_000, 12
 SIZES = ((4, 1.0), (4, 3.0), (6, 1.0), (6, 3.0), (12, 2.0), (12, 4.0))
 TABLES = (([2, 2], 1.0), ([2, 2], 3.0), ([3, 2], 1.0), ([3, 2], 3.0), ([3, 3], 2.0), ([2, 4], 2.0))
 SCORES = ((0.3, 0.5), (0.3, 1.0), (0.3, 3.0), (0.05, 1.0), (0.05, 3.0), (0.05, 6.0))
+KEY_VALUES = ((0.1, 1.0), (0.1, 3.0), (0.3, 1.0), (0.3, 2.0), (0.8, 1.0), (0.8, 3.0))
+"""The share that has a number, planned and true, and epsilon."""
 ALIKE = ("boosted, uniform", "optimal, quantiles")
 """Mechanisms that are another one's channel in these sizes."""
 DEVICES = 2000
@@ -130,11 +133,26 @@ def settings(part: str) -> Iterator[Setting]:
             survey = Survey.parse(TABLE.format(epsilon=epsilon) + "".join(parts))
             name = f"table of {' x '.join(map(str, sizes))}, epsilon {epsilon:g}"
             yield Setting(name, survey.estimator(), by_rank(survey.channel.inputs))
+    if part == "key-value":
+        yield from key_values()
     if part == "scores":
         for mean, epsilon in SCORES:
             estimator = ScoreEstimator(grr(2, epsilon=epsilon), low=0.0, high=1.0)
             ends = np.array([1.0 - mean, mean])
             yield Setting(f"score of mean {mean:g}, epsilon {epsilon:g}", estimator, ends, mean=mean)
+
+
+def key_values() -> Iterator[Setting]:
+    """Yield the settings of numbers that some lack: 20,000 devices, one in twenty of whom is missing."""
+    attribute = Attribute.number("minutes", -1.0, 1.0, kind="static", absent=True)
+    for share, epsilon in KEY_VALUES:
+        form, channel = better(attribute, share, 32, epsilon)
+        shares, points = np.zeros(form.grid + 2), np.linspace(-1.0, 1.0, form.grid)
+        shares[: form.grid] = share * (weights := 4.0 - 3.0 * points) / weights.sum()
+        shares[-2:] = 0.95 - share, 0.05
+        name = f"key-value on {form.grid} points, share {share:g}, epsilon {epsilon:g}"
+        mean = float(points @ shares[:-2]) / share
+        yield Setting(name, form.estimator(channel), shares, ASKED, mean=mean)
 
 
 def stacked(laws: Sequence[Any]) -> Any:

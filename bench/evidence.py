@@ -81,6 +81,8 @@ RUNS = {
     "install": Run("bench/install.py", "the wheel with each extra: packages, sizes, a walk with node"),
     "issuers": Run("bench/issuers.py", "forged reports with tokens, and without an issuer", markdown=True),
     "kafka": Run("bench/kafka.py", "counting from a broker into Redis beside the parts alone"),
+    "key-value": Run("bench/crowd_coverage.py --part key-value",
+        "a number that some lack: how often intervals hold its mean", markdown=True),
     "longitudinal": Run("bench/longitudinal.py", "averaging and linkage attacks on agents", markdown=True),
     "long": Run("bench/long.py", "the tests that are too long for every run"),
     "looseness": Run("bench/papers/looseness.py", "bounds of several logistic answers beside losses found"),
