@@ -20,7 +20,7 @@ LARGEST_CIRCLE = 4
 
 MOST_LINES = {
     "core": 30_080,
-    "authoring": 9_260,
+    "authoring": 9_265,
     "lab": 7_290,
     "client": 7_650,
     "client/web": 7_260,
@@ -29,7 +29,7 @@ MOST_LINES = {
     "aggregator": 16_665,
     "results": 1_020,
     "deploy": 11_780,
-    "bench": 17_040,
+    "bench": 17_050,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -124,7 +124,7 @@ def survey_distances(
     if survey.form.cell_levels is not None:
         return _of_tree(survey, participation)
     if isinstance(survey.form, KeyValue) or survey.form.of_sets:
-        return [_of_sets(survey)] if survey.form.of_sets else _of_key_value(survey, participation)
+        return [_of_sets(survey)] if survey.form.of_sets else _of_key_value(survey)
     inputs, devices, epsilon = survey.channel.inputs, survey.planned_per_round, survey.epsilon
     if survey.form.samples_parts:
         return _of_bundle(survey, cast(Bundle, survey.form))
@@ -209,7 +209,7 @@ def _level_floor(sizes: list[int], epsilon: float) -> Floor:
     return Floor(spectral_shares(sizes, epsilon=epsilon, weights=Weights(0.0, float(len(sizes)))), "spectral")
 
 
-def _of_key_value(survey: Survey, participation: float) -> list[Distance]:
+def _of_key_value(survey: Survey) -> list[Distance]:
     """Return the distances of the mean among those who have a number, and of their share.
 
     The mean is a ratio: its floor is that of the gradient at the planned crowd, for many devices.
@@ -224,10 +224,8 @@ def _of_key_value(survey: Survey, participation: float) -> list[Distance]:
     ]
     known = []
     for asked, total, sampling, functional, prior in found:
-        floor = None
-        if survey.epsilon <= MAX_PROVED:
-            least = functional_floor(functional, prior, epsilon=survey.epsilon)
-            floor = least.behind_coin(participation, sampling=sampling)
+        proved = survey.epsilon <= MAX_PROVED
+        floor = functional_floor(functional, prior, epsilon=survey.epsilon) if proved else None
         words = f"devices of which {100.0 * f:g} % have a number, spread evenly over its range"
         known.append(_beside(asked, words, total - sampling, floor, uniform=False))
     return known

@@ -17,7 +17,12 @@ KEYS: Final = ("share", "points")
 
 
 def key_value_survey(
-    rules: Rules, asked: Sequence[DeclaredAttribute], keys: Mapping[str, object], *, epsilon: float
+    rules: Rules,
+    asked: Sequence[DeclaredAttribute],
+    keys: Mapping[str, object],
+    *,
+    epsilon: float,
+    participation: object,
 ) -> tuple[KeyValue, Channel]:
     """Return the form and the channel of a key-value survey: the better of two at the planned share.
 
@@ -26,11 +31,14 @@ def key_value_survey(
         asked: Its attribute, alone.
         keys: Those of [mechanism].
         epsilon: Declared.
+        participation: As declared.
 
     Raises:
         SurveyError: If attribute or keys break a rule.
         ParameterError: If no integers keep the declared epsilon.
     """
+    if participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for key_value", participation)
     check_attributes(rules, [each.attribute for each in asked], 1, 1)
     attribute = asked[0].attribute
     if not attribute.tells_absent:

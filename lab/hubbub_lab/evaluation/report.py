@@ -88,11 +88,13 @@ class Evaluation:
 
     def _distance(self, values: NDArray[np.float64]) -> float | None:
         """Return the Wasserstein distance of the distribution of those who have a number, in its units."""
-        points, missing = self.survey.points, self.survey.missing_input
-        answered, true = 1.0 - values[missing], 1.0 - self.truth.values[missing]
-        if points is None or np.isnan(values).any() or not (answered > 0.0 and true > 0.0):
+        points = self.survey.points
+        if points is None or np.isnan(values).any():
             return None
-        order = np.argsort(points[:missing], kind="stable")
+        order = np.argsort(points, kind="stable")[: np.count_nonzero(~np.isnan(points))]
+        answered, true = values[order].sum(), self.truth.values[order].sum()
+        if not (answered > 0.0 and true > 0.0):
+            return None
         off = np.cumsum(values[order] / answered - self.truth.values[order] / true)[:-1]
         return float(np.abs(off) @ np.diff(points[order]))
 
