@@ -1,10 +1,11 @@
-"""All cases of the conformance pack, as many with a byte changed and as many with a value, by both sides.
+"""All cases of the conformance pack and its series, and as many changed in a byte or a value, by all sides.
 
     python bench/conformance.py [--changed 10000] [--seed TEXT]
 
 The sides are this repository, tests/conformance/rust, the same with places of 32 bits where rustc has such a
-target, and client/web where node is at hand. Where a value is changed, the message is packed in its one
-encoding again, so that rules are met that a changed byte would not get to.
+target, and client/web in node and in chromium where they are at hand. As many cases of the series are changed
+as of the pack, and cases where numbers end are compared, too. Where a value is changed, the message is packed
+in its one encoding again, so that rules are met that a changed byte would not get to.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "harness"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "conformance"))
+import edge_cases
+import ledger_cases
+import rotation_cases
 import second_implementation
 import web_device
+from browser import CHROMEDRIVER, CHROMIUM, running_browser
 from case_changes import Case, altered, mutated
 from conformance_pack import CASES, DIGEST_FILE, VERSION, case
+from form_cases import ALL
 from random_channels import Chance
 from reference import REFUSED, result
 
@@ -39,6 +45,13 @@ def others(folder: Path) -> list[Side]:
         program = second_implementation.build(folder, fast=True, narrow=bits == 32)
         found.append((f"in Rust, {bits} bits", partial(second_implementation.results, program)))
     return [*found, *([] if web_device.NODE is None else [("in JavaScript", web_device.in_node)])]
+
+
+def in_chromium(folder: Path, lines: list[str]) -> list[str]:
+    """Return the words of the device in a page, a thousand lines at a time."""
+    with web_device.served() as address, running_browser(folder) as browser:
+        parts = [lines[at : at + 1000] for at in range(0, len(lines), 1000)]
+        return [word for part in parts for word in web_device.in_browser(browser, address, part)]
 
 
 def compared(sides: list[Side], name: str, cases: Sequence[Case]) -> tuple[list[str], bool]:
@@ -75,15 +88,21 @@ def main() -> int:
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         sides = others(Path(folder))
+        if CHROMIUM and CHROMEDRIVER:
+            sides.append(("in chromium", partial(in_chromium, Path(folder))))
         columns = ["cases", "refused", "differing results", "s here", *(f"s {name}" for name, _ in sides)]
         print("| |", " | ".join([*columns, "kinds (refused)"]), "|")
         print("|---" * (len(columns) + 2) + "|")
         cases = [case(number) for number in range(CASES)]
         words, good = compared(sides, "the pack", cases)
         chance = Chance(options.seed)
-        for name, change in (("a byte changed", mutated), ("a value changed", altered)):
-            changed = [change(chance, cases[i % CASES]) for i in range(options.changed)]
-            good &= compared(sides, name, changed)[1]
+        listed = [series.case(number) for series in ALL for number in range(series.count)]
+        good &= compared(sides, "the series", [*listed, *rotation_cases.cases(), *ledger_cases.cases()])[1]
+        good &= compared(sides, "where numbers end", edge_cases.cases())[1]
+        for name, base in (("", cases), ("of the series, ", listed)):
+            for how, change in (("a byte changed", mutated), ("a value changed", altered)):
+                changed = [change(chance, base[i % len(base)]) for i in range(options.changed)]
+                good &= compared(sides, f"{name}{how}", changed)[1]
     text = "".join(f"{each.line}\t{found}\n" for each, found in zip(cases, words, strict=True))
     digest = hashlib.sha256(text.encode()).hexdigest()
     same = digest == DIGEST_FILE.read_text(encoding="ascii").split()[-1]

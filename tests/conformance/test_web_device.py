@@ -1,7 +1,7 @@
 """The browser's device says of every case what this repository says: in node, and in chromium.
 
-The committed sample is compared, changes of it, and tables whose totals lie on both sides of 2^32 and 2^53,
-where numbers of JavaScript end. `make evidence NAME=conformance` compares all cases and as many changes.
+The committed sample is compared, and changes of it; `make evidence NAME=conformance` compares all cases and
+as many changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import unicodedata
 from pathlib import Path
 
 import conformance_pack
-import msgpack
 import pytest
 import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
@@ -26,7 +25,6 @@ from rotation_cases import ROTATION_FILE
 from web_device import FOLDER, SKIPPED
 
 CHANGES = 400
-EDGES = (2**32 - 1, 2**32, 2**32 + 1, 2**53 - 1, 2**53, 2**53 + 1)
 GOLDEN = Path(__file__).parents[1] / "golden"
 needs_node = pytest.mark.skipif(web_device.NODE is None, reason="node 20 or newer is not at hand")
 needs_browser = pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium is not at hand")
@@ -93,67 +91,6 @@ def test_it_certifies_the_golden_surveys() -> None:
     found = web_device.in_node([case.line for case in cases])
     assert len(found) >= 22 and REFUSED not in found
     assert found == [result(*case) for case in cases]
-
-
-def tables(total: int) -> list[dict[str, object]]:
-    """A table of every kind with two categories of inputs, [2, 1], whose rows sum to a total."""
-    tenth = total // 10
-    words = 4 if total <= 2**32 else 8
-    rows = [
-        [total - 2 * tenth, tenth, tenth],
-        [tenth, total - 2 * tenth, tenth],
-        [tenth, tenth, total - 2 * tenth],
-    ]
-    weights = b"".join(w.to_bytes(words, "little") for row in rows for w in row)
-    dense = {"inputs": 3, "outputs": 3, "total": total, "weights": weights}
-    of_levels = total // 2  # level 0 has two groups, level 1 three
-    hashed = 2 * (2**2 - 1)  # two buckets: n = 2, three seeds, V = t + u
-    found = [
-        {"kind": "grr", "inputs": 3, "t": total - 2 * tenth, "u": tenth},
-        {"kind": "pbgrr", "sizes": [2, 1], "t": [total - 2 * tenth] * 2, "u": [tenth] * 2, "o": [tenth] * 2},
-        {"kind": "category_grr", "sizes": [2, 1], "t": total - tenth, "o": tenth},
-        {"kind": "dense", **dense},
-        {"kind": "curve", **dense},
-        {"kind": "weighted", **dense, "common": [1, 1, 1]},
-        {
-            "kind": "levels",
-            "inputs": 3,
-            "sizes": [2, 1],
-            "t": [of_levels - tenth, total - of_levels - 2 * tenth],
-            "u": [tenth, tenth],
-        },
-    ]
-    if total % (hashed // 2) == 0:
-        found.append(
-            {"kind": "local_hashing", "inputs": 3, "buckets": 2, "t": total // 3 - tenth, "u": tenth}
-        )
-    return [dict(sorted(channel.items())) for channel in found]
-
-
-@needs_node
-@pytest.mark.parametrize("total", EDGES)
-def test_tables_are_drawn_exactly_where_numbers_end(total: int) -> None:
-    """Words at the ends of the range and of every weight; one at the limit, which is dropped, before each."""
-    base = msgpack.unpackb((GOLDEN / "survey-labels.bin").read_bytes())
-    base[5][3], base[9] = ["a", "b"], [["rest", 2], ["missing", 1]]
-    width = 4 if total <= 2**32 else 8
-    limit = 2 ** (8 * width) // total * total
-    tenth = total // 10
-    places = [0, tenth - 1, tenth, 2 * tenth - 1, 2 * tenth, total // 2, total - tenth, total - 1]
-    cases = []
-    for channel in tables(total):
-        survey = msgpack.packb([*base[:6], 40.0, channel, *base[8:]])
-        cases.append(Case("survey", (survey,)))
-        for place in places:
-            for value in ("a", "b", None):
-                words = ([limit] if limit < 2 ** (8 * width) else []) + [place]
-                stream = b"".join(word.to_bytes(width, "little") for word in words)
-                values = msgpack.packb([value])
-                cases.append(Case("answer", (survey, values, bytes(16), b"\0", stream)))
-        cases += [Case("weights", (survey, msgpack.packb(symbol))) for symbol in range(4)]
-    wanted = [result(*case) for case in cases]
-    assert wanted.count(REFUSED) <= len(cases) // 8
-    assert different(cases, wanted, web_device.in_node([case.line for case in cases])) == []
 
 
 @needs_node
