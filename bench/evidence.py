@@ -65,7 +65,7 @@ RUNS = {
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
     "coverage-large": Run("bench/interval_coverage.py --values 1000", "of 1,000 values", markdown=True),
     "crowd-coverage": Run(
-        "bench/crowd_coverage.py --part panel --part labels --part tables --part scores",
+        "bench/crowd_coverage.py --part panel --part labels --part tables --part scores --part trees",
         "how often intervals hold a crowd", markdown=True),
     "crowd-numbers": Run("bench/crowd_coverage.py --part numbers", "the same of numbers", markdown=True),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),

@@ -72,13 +72,19 @@ def above(hierarchy: Hierarchy, epsilon: float) -> float:
     return total / spectral_tree([level[:-1].tolist() for level in hierarchy.sizes], epsilon=epsilon)
 
 
+def common(inputs: int) -> NDArray[np.float64]:
+    """Return the shares of a crowd of which three quarters have one of a few values."""
+    crowd = np.full(inputs, 0.25 / (inputs - COMMON))
+    crowd[np.random.default_rng(7).choice(inputs, COMMON, replace=False)] = 0.75 / COMMON
+    return crowd
+
+
 def coverage(hierarchy: Hierarchy, epsilon: float) -> list[tuple[float, float]]:
     """Return how often 95 % intervals hold, by level: of the devices counted, and of the crowd."""
     channel = nested_levels(hierarchy, epsilon=epsilon)
     assert isinstance(channel, NestedLevels)
     estimator, chance = estimator_for(channel, category_of=rows_of(hierarchy)), np.random.default_rng(7)
-    crowd = np.full(hierarchy.inputs, 0.25 / (hierarchy.inputs - COMMON))
-    crowd[chance.choice(hierarchy.inputs, COMMON, replace=False)] = 0.75 / COMMON
+    crowd = common(hierarchy.inputs)
     ends = np.cumsum(hierarchy.bins)[:-1]
     expected = estimator.expected_estimate(crowd, DEVICES)
     errors = np.append(expected.category_errors, expected.value_errors)

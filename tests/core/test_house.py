@@ -29,7 +29,7 @@ MOST_LINES = {
     "aggregator": 16_665,
     "results": 1_020,
     "deploy": 11_780,
-    "bench": 17_075,
+    "bench": 17_170,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -143,3 +143,29 @@ def test_a_kind_of_devices_without_skew_is_of_no_sign_whatever_rounding_left() -
         crowd = crowd_laws(ScoreLaws(law, law), n, drawn=1.0)
         ends.append([float(end[0]) for end in score_interval(share, crowd.values, n=n, z=1.96)])
     assert ends[0] == ends[1] == ends[2]
+
+
+@pytest.mark.parametrize(("inputs", "epsilon"), [(4, 1.0), (6, 3.0), (12, 4.0)])
+def test_counts_are_whole_and_no_share_is_held_in_less_than_promised(inputs, epsilon):
+    """Every count of 2,000 reports with its probability: what exceeds .95 is half a report at each end.
+
+    With s the standard deviation of the count, half a report at both ends holds 2 (1/2) phi(1.96) / s more,
+    and whole counts come up to so much off that. Shares are two standard errors or more from 0.
+    """
+    channel, n = grr(inputs, epsilon=epsilon), 2000
+    p, q = channel.t / channel.total, channel.u / channel.total
+    estimator, counts = estimator_for(channel), np.arange(n + 1)
+    law = estimator(np.append(n, np.zeros(inputs - 1, dtype=int)), n).of_crowd().laws.values
+    noise = MixedLaw(
+        n,
+        *(np.repeat(each[:, :1], n + 1, axis=1) for each in (law.noise.own, law.noise.far)),
+        np.full(n + 1, 1.0 / (p - q)),
+    )
+    low, high = score_interval((counts / n - q) / (p - q), CrowdLaw(noise, n, 1.0), n=n, z=1.959964)
+    for share in (0.5, 0.2, 0.1, 0.04):
+        r = q + share * (p - q)
+        spread = np.sqrt(n * r * (1.0 - r))
+        if share < 2.0 * spread / (n * (p - q)):
+            continue
+        held = binom.pmf(counts, n, r)[(low <= share) & (share <= high)].sum()
+        assert 0.95 < held < 0.95 + 2.0 * 0.0585 / spread

@@ -111,13 +111,18 @@ class JudgedMean:
         return centre + scale * (2.0 * low - 1.0), centre + scale * (2.0 * high - 1.0)
 
     def ends(self, z: float) -> tuple[Floats, Floats]:
-        """Return the places of the intervals' ends, shape (c,) each: all where nobody may have a number."""
-        answered = self.with_number
-        noise = self._noise(np.zeros_like(answered), -np.ones_like(answered))
-        unknown = answered <= reach_of_kinds(*noise, z, self.most_skew) + half_jump(*noise, self.step)
+        """Return the places of the intervals' ends, shape (c,): the whole range where R is unknown."""
+        unknown = self.unknown(z)
         estimates = np.where(unknown, 0.5, self.places)
         low, high = score_interval(estimates, self, n=self.n, z=z)
         return np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
+
+    def unknown(self, z: float) -> NDArray[np.bool_]:
+        """Return whether it is within the noise of R that nobody has a number, shape (c,)."""
+        answered = self.with_number
+        noise = self._noise(np.zeros_like(answered), -np.ones_like(answered))
+        reach = reach_of_kinds(*noise, z, self.most_skew) + half_jump(*noise, self.step)
+        return np.asarray(answered <= reach)
 
     def kinds(self, shares: Floats) -> tuple[Floats, Floats]:
         """Return the moments of n times the estimated place by kinds of devices, shape (3, c) each.

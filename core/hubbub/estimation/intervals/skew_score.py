@@ -17,6 +17,7 @@ computed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -88,22 +89,24 @@ def score_interval(
 def _by_moments(estimates: Floats, law: SumLaw, *, n: int, z: float, steps: int) -> tuple[Floats, Floats]:
     """Return `score_interval` of laws by their moments alone."""
     within = np.clip(estimates, 0.0, 1.0)
-    half = law.step / 2.0
-    most_skew = getattr(law, "most_skew", np.inf)
-
-    def accepts(shares: Floats, side: float) -> NDArray[np.bool_]:
-        variances, thirds = law.kinds(shares)
-        reach = reach_of_kinds(variances, thirds, side * z, most_skew) + side * half_jump(
-            variances, thirds, law.step
-        )
-        off = n * (within - shares)
-        return np.asarray(off <= reach + half if side > 0 else off >= reach - half)
-
+    accepts = partial(is_accepted, within, law=law, n=n)
     with np.errstate(invalid="ignore"):
-        low = _boundary(within, 0.0, lambda shares: accepts(shares, 1.0), steps)
-        high = _boundary(within, 1.0, lambda shares: accepts(shares, -1.0), steps)
+        low = _boundary(within, 0.0, partial(accepts, z=z), steps)
+        high = _boundary(within, 1.0, partial(accepts, z=-z), steps)
     hidden = np.isnan(estimates)
     return np.where(hidden, np.nan, low), np.where(hidden, np.nan, high)
+
+
+def is_accepted(estimates: Floats, shares: Floats, law: SumLaw, *, n: int, z: float) -> NDArray[np.bool_]:
+    """Return whether the estimates, within 0 to 1, are within the reach of shares that lie below, shape (c,).
+
+    With z < 0 it is the reach downward, of shares above.
+    """
+    variances, thirds = law.kinds(shares)
+    reach = reach_of_kinds(variances, thirds, z, getattr(law, "most_skew", np.inf))
+    spare = half_jump(variances, thirds, law.step) + law.step / 2.0
+    off = n * (estimates - shares)
+    return np.asarray(off <= reach + spare if z > 0 else off >= reach - spare)
 
 
 def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Floats:

@@ -92,21 +92,29 @@ def shapes(kind: str) -> np.ndarray:
         "slow drift": 0.1 * t / ROUNDS,
         "jump": 0.1 * (t >= ROUNDS // 2),
         "weekly": 0.03 * (t % 7 == 6),
+        "walk": 0.0 * t,  # each run draws its own
     }[kind]
     return SHARES + moved * off
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("kind", ["flat", "slow drift", "jump", "weekly"])
-def test_a_trend_that_adds_up_is_nearer_to_the_truth_than_one_that_does_not(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "gain"), [("flat", 38.9), ("slow drift", 20.9), ("walk", 8.2), ("jump", 8.4), ("weekly", 7.7)]
+)
+def test_a_trend_that_adds_up_is_nearer_to_the_truth_than_one_that_does_not(kind: str, gain: float) -> None:
     """40 runs of noise that sums to nothing: the sum is 1 to 1e-12, and squared errors are no larger.
 
-    By itself every cell has its own gain, and sums are off by more than .001 somewhere. The whole has a
-    quarter of the squared error of raw rounds at most, as a local level should of 52 rounds. Seeded.
+    By itself every cell has its own gain, and sums are off by more than .001 somewhere. The whole has so many
+    times less squared error than raw rounds as in 1,200 runs; of 40 the standard error is 9, 6, 4, 3 and 2 %,
+    so that 30 % are three of them or more. Seeded. In the walk all cells move by a fifth of a raw error.
     """
-    draws, truth = np.random.default_rng(6), shapes(kind)
+    draws = np.random.default_rng(6)
     squares, off = np.zeros(3), 0.0
     for _ in range(40):
+        truth = shapes(kind)
+        if kind == "walk":
+            walk = np.cumsum(draws.normal(0.0, 0.004, (ROUNDS, 6)), axis=0)
+            truth += walk - walk.mean(axis=1, keepdims=True)
         noise = draws.normal(0.0, 0.02, (ROUNDS, 6))
         estimates = truth + noise - noise.mean(axis=1, keepdims=True)
         errors = np.full((ROUNDS, 6), 0.02 * math.sqrt(5 / 6))
@@ -117,7 +125,7 @@ def test_a_trend_that_adds_up_is_nearer_to_the_truth_than_one_that_does_not(kind
             squares[i] += np.square(found - truth).mean()
     assert off > 1e-3
     assert squares[2] <= squares[1]
-    assert squares[0] / squares[2] > 4.0
+    assert squares[0] / squares[2] == pytest.approx(gain, rel=0.3)
 
 
 def test_noise_alone_is_nearly_the_mean_and_bad_tables_are_refused() -> None:
