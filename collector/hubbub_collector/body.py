@@ -11,11 +11,9 @@ from starlette.types import Receive, Scope
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 # If bytes may still come that nobody will read, the connection ends with the answer.
-_CLOSE: Final[Headers] = ((b"connection", b"close"),)
+CLOSE: Final[Headers] = ((b"connection", b"close"),)
 # A Content-Length of more digits is no length, and is not turned into a number.
 _LENGTH_DIGITS: Final = 18
-# Headers that browsers put on every upload which a page makes, and that no page can take off.
-_OF_BROWSERS: Final = frozenset({b"origin", b"sec-fetch-site"})
 
 
 class Refusal(Exception):  # noqa: N818  # stays within the gateway, and names what the sender gets
@@ -51,30 +49,22 @@ class Bodies:
     def announced(self, scope: Scope) -> int | None:
         """Return the body's announced length, which is within the limit; None for a chunked body.
 
-        An upload out of a browser is refused, whatever page it is of: a website could make the browsers of
-        its visitors send reports. Content types would not tell, for a page may omit them; nor would a
-        comparison with the Host, which a page whose name resolves to this server shares. No device sends such
-        headers.
-
         Raises:
-            Refusal: If there is neither length nor chunks, it is above the limit, or a browser sends it.
+            Refusal: If there is neither length nor chunks, or it is above the limit.
         """
         length: int | None = None
         chunked = False
         for name, value in scope["headers"]:
-            if name in _OF_BROWSERS:
-                text = "an upload must come from a device, not from a page in a browser, got header "
-                raise Refusal(403, text + name.decode("latin-1"), _CLOSE)
             if name == b"transfer-encoding":
                 chunked = True
             elif name == b"content-length":
                 if not value.isdigit() or len(value) > _LENGTH_DIGITS:
-                    raise Refusal(400, "Content-Length must be a number", _CLOSE)
+                    raise Refusal(400, "Content-Length must be a number", CLOSE)
                 length = int(value)
         if chunked:
             return None
         if length is None:
-            raise Refusal(411, "an upload must say its length, got no Content-Length", _CLOSE)
+            raise Refusal(411, "an upload must say its length, got no Content-Length", CLOSE)
         if length > self._limit:
             raise self._too_long(f"{length}")
         return length
@@ -111,7 +101,7 @@ class Bodies:
         except asyncio.CancelledError:
             # Somebody else may have cancelled too, and more strongly: the server, when it stops.
             if task not in self._due and task.uncancel() <= asked:
-                raise Refusal(408, f"the body must arrive in {self._timeout_s:g} s", _CLOSE) from None
+                raise Refusal(408, f"the body must arrive in {self._timeout_s:g} s", CLOSE) from None
             raise
         finally:
             self._due.pop(task, None)
@@ -123,7 +113,7 @@ class Bodies:
             raise self._too_long()
 
     def _too_long(self, came: str = "more") -> Refusal:
-        return Refusal(413, f"an upload must have at most {self._limit} bytes, got {came}", _CLOSE)
+        return Refusal(413, f"an upload must have at most {self._limit} bytes, got {came}", CLOSE)
 
     def _expire(self) -> None:
         """End the reading of all whose time is over, and wait for the next."""

@@ -30,6 +30,7 @@ from hubbub.transparency import MAX_NOTE_BYTES, PROOF_SUFFIX
 from hubbub.wire import NO_ROUND, SurveyRecord, encode_record, encode_surveys, pack
 from hubbub_collector.admission import Admission, AdmissionRules, Key, index_surveys
 from hubbub_collector.batching import Writer
+from hubbub_collector.body import Headers, Refusal
 from hubbub_collector.boot_clock import boot_s
 from hubbub_collector.errors import ListFileError
 from hubbub_collector.intake import UPLOADS, Intake
@@ -112,6 +113,10 @@ class ListFile:
 
 
 MSGPACK: Final = "application/msgpack"
+
+
+def _texts(headers: Headers) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in headers}
 
 
 class Gateway:
@@ -216,22 +221,35 @@ class Gateway:
         for digest, survey in self._surveys.items():
             self._log.publish_survey(digest, encode_record(SurveyRecord(survey.canonical)))
 
-    async def surveys(self, _: Request) -> Response:
+    async def preflight(self, request: Request) -> Response:
+        """Answer OPTIONS /v1/reports: whether a page may upload."""
+        try:
+            found = self.intake.origins.preflight(request.headers.raw)
+        except Refusal as refusal:
+            raise HTTPException(refusal.status, str(refusal)) from None
+        return Response(status_code=204, headers=_texts(found))
+
+    def _listed(self, request: Request, body: bytes) -> Response:
+        """Return a list of surveys, which a page of a listed origin may read."""
+        more = self.intake.origins.reading(request.headers.raw)
+        return Response(body, media_type=MSGPACK, headers=_texts(more))
+
+    async def surveys(self, request: Request) -> Response:
         """Answer GET /v1/surveys with the signed list as it is, or a plain one of every survey served."""
         if self._signed is None:
-            return Response(self._plain, media_type=MSGPACK)
+            return self._listed(request, self._plain)
         body = self._signed.current
         # Devices that read this list send no more of what it cancels; what others send is not taken either.
         self._admission.withdraw(self._signed.cancelled)
-        return Response(body, media_type=MSGPACK)
+        return self._listed(request, body)
 
-    async def logged_surveys(self, _: Request) -> Response:
+    async def logged_surveys(self, request: Request) -> Response:
         """Answer GET /v2/surveys with the signed list and the proof that it is in a log; 404 without one."""
         body = None if self._signed is None else self._signed.logged
         if self._signed is None or body is None:
             raise HTTPException(404, "there is no list with a proof here")
         self._admission.withdraw(self._signed.cancelled)
-        return Response(body, media_type=MSGPACK)
+        return self._listed(request, body)
 
     async def health(self, _: Request) -> Response:
         """Answer GET /healthz: 200 while the log takes uploads, else 503; and why a node seals nothing."""
@@ -314,6 +332,7 @@ def create_app(
     app = _Application(
         routes=[
             Route(UPLOADS, gateway.intake, methods=["POST"]),
+            *([Route(UPLOADS, gateway.preflight, methods=["OPTIONS"])] if gateway.intake.origins else []),
             Route("/v1/surveys", gateway.surveys),
             Route("/v2/surveys", gateway.logged_surveys),
             Route("/healthz", gateway.health),

@@ -1,7 +1,7 @@
 """The way of an upload from its request to the batch, and of its answer back.
 
-Of a request it reads the length and the body. Addresses, other headers and cookies are never looked at, so
-that none can be stored, counted or logged.
+Of a request it reads the length, the body, and whether a listed page sends it. Addresses, other headers and
+cookies are never looked at, so that none can be stored, counted or logged; no more is an origin.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from hubbub_collector.body import Bodies, Headers, HungUp, Refusal
 from hubbub_collector.errors import NotDurableError
 from hubbub_collector.http import SENDER, Exchange, Sender
 from hubbub_collector.metrics import Metrics
+from hubbub_collector.origins import Origins
 from hubbub_collector.permits import Issuer, Permits, TokenGate
 from hubbub_collector.problems import PROBLEM, problem
 from hubbub_collector.settings import GatewaySettings
@@ -42,22 +43,23 @@ _ANSWER_STEP: Final = 128
 _PADDING: Final = tuple(b"0" * length for length in range(_ANSWER_STEP))
 
 
-def outcome_headers(length: int) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a body of outcomes that has `length` bytes."""
+def outcome_headers(length: int, more: Headers = ()) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a body of outcomes that has `length` bytes, `more` of them for a page."""
     digits = b"%d" % length
     # Nothing about caching: of a POST, nothing is kept that does not say that it may be.
     return [
         (b"content-type", b"application/msgpack"),
         (b"padding", _PADDING[-(length + len(digits)) % _ANSWER_STEP]),
         (b"content-length", digits),
+        *more,
     ]
 
 
 # As many lengths as there are numbers of reports in usual uploads, for some mixtures of outcomes each.
 @lru_cache(maxsize=1024)
-def outcome_head(length: int) -> bytes:
+def outcome_head(length: int, more: Headers = ()) -> bytes:
     """Return the same headers as lines, and the empty line after them."""
-    return b"".join(b"%s: %s\r\n" % header for header in outcome_headers(length)) + b"\r\n"
+    return b"".join(b"%s: %s\r\n" % header for header in outcome_headers(length, more)) + b"\r\n"
 
 
 # Devices come in clumps, at the begin of a round and after a collector was away: ten seconds' worth at once.
@@ -149,6 +151,7 @@ class Intake:
         self._clock, self._boot_clock = clock, boot_clock
         # The widths of the sets that may be admitted: others need not be judged fast.
         self._set_bytes = {survey.channel.width for survey in surveys} - {0}
+        self.origins = Origins(settings.allowed_origins)
         self._gate = TokenGate(permits.issuers) if permits.issuers else None
         self._rate = RateLimit(settings.permit_rate, boot_clock)
         self._shared = "everybody" if permits.password is None else "password"
@@ -176,6 +179,7 @@ class Intake:
             return False
         scope = {"headers": headers}
         try:
+            more = self.origins.answer(headers)
             if bodies.announced(scope) is None:
                 return False
             self._permits.check(scope)
@@ -190,7 +194,7 @@ class Intake:
         form, rows = found
         if self._rate.take({self._shared: len(rows) // form.itemsize}) is not None:
             return False
-        writer.take_rows(rows, now_s, form, _PlainUpload(self, exchange, size, began_s))
+        writer.take_rows(rows, now_s, form, _PlainUpload(self, exchange, size, began_s, more))
         self._bytes.take(size)
         self._metrics.upload_bytes += size
         return True
@@ -210,17 +214,19 @@ class Intake:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer POST /v1/reports: an upload in, one outcome per report out, when their record is durable."""
         sender: Sender | None = scope.get("extensions", {}).get(SENDER)
+        more: Headers = ()
         try:
+            more = self.origins.answer(scope["headers"])
             status, body = 200, await self._outcomes(scope, receive, sender)
-            if sender is not None and sender.answer(scope, outcome_head(len(body)), body):
+            if sender is not None and sender.answer(scope, outcome_head(len(body), more), body):
                 self._metrics.uploads[200] += 1
                 return
-            headers: Headers = outcome_headers(len(body))
+            headers: Headers = outcome_headers(len(body), more)
         except HungUp:
             return
         except Refusal as refusal:
             status = refusal.status
-            headers, body = _said(refusal)
+            headers, body = _said(refusal, more)
         self._metrics.uploads[status] += 1
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -351,10 +357,10 @@ class Intake:
         return ((b"retry-after", b"%d" % self._settings.retry_after_s),)
 
 
-def _said(refusal: Refusal) -> tuple[Headers, bytes]:
-    """Return the headers and the body of a refusal."""
+def _said(refusal: Refusal, more: Headers) -> tuple[Headers, bytes]:
+    """Return the headers and the body of a refusal, `more` of them for a page."""
     body = problem(refusal.status, str(refusal))
-    return (*_PROBLEM_HEADERS, *refusal.headers, (b"content-length", b"%d" % len(body))), body
+    return (*_PROBLEM_HEADERS, *refusal.headers, (b"content-length", b"%d" % len(body)), *more), body
 
 
 class _PlainUpload:
@@ -365,12 +371,14 @@ class _PlainUpload:
         exchange: The way back to its sender.
         size: Bytes that it holds.
         began_s: When it came, by the boot clock.
+        more: Headers of its answer for a page.
     """
 
-    __slots__ = ("_exchange", "_intake", "_size", "began_s")
+    __slots__ = ("_exchange", "_intake", "_more", "_size", "began_s")
 
-    def __init__(self, intake: Intake, exchange: Exchange, size: int, began_s: float) -> None:
+    def __init__(self, intake: Intake, exchange: Exchange, size: int, began_s: float, more: Headers) -> None:
         self._intake, self._exchange, self._size, self.began_s = intake, exchange, size, began_s
+        self._more = more
 
     @property
     def has_given_up(self) -> bool:
@@ -382,7 +390,7 @@ class _PlainUpload:
         self._intake.let_go(self._size)
         if not self._exchange.is_cut:
             self._intake.count(200)
-            self._exchange.answer(outcome_head(len(outcomes)), outcomes)
+            self._exchange.answer(outcome_head(len(outcomes), self._more), outcomes)
 
     def refuse(self, error: NotDurableError) -> None:
         """Say that it was not stored, if anybody is there."""
@@ -394,4 +402,4 @@ class _PlainUpload:
             return
         refusal = self._intake.not_stored()
         self._intake.count(refusal.status)
-        self._exchange.refuse(refusal.status, *_said(refusal))
+        self._exchange.refuse(refusal.status, *_said(refusal, self._more))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Self
 
 from hubbub_collector.errors import SettingsError
+from hubbub_collector.origins import origins
 
 MOST: Final = 2**40
 """The greatest value of any setting: what is above it was meant as infinity."""
@@ -49,6 +51,8 @@ class GatewaySettings:
             whose tokens are taken, or everybody where nothing is asked for. Ten seconds' worth may come at
             once; past it uploads get 429 with the seconds to wait. A leaked password, or an issuer that signs
             for anybody, then adds no more than this.
+        allowed_origins: Origins of the web pages that may be devices, exact and with commas; "" for none.
+            Uploads of any other page are refused, since a website could make its visitors' browsers send.
         metrics_s: Seconds for which what /metrics says stays as it is, 0 for none. Counters that move with
             each upload would tell whoever polls them when a single device sent; the log knows its minute.
         shutdown_s: Whole seconds that open requests get to finish when the process is asked to stop.
@@ -67,12 +71,16 @@ class GatewaySettings:
     retry_after_s: int = 1
     max_connections: int = 8192
     permit_rate: float = 0.0
+    allowed_origins: str = ""
     metrics_s: float = 60.0
     shutdown_s: int = 10
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.type == "str":
+                origins(value)
+                continue
             kinds = (int, float) if field.type == "float" else (int,)
             if type(value) not in kinds:
                 raise SettingsError(f"{field.name} must be {_KINDS[str(field.type)]}, got {value!r}")
@@ -90,7 +98,9 @@ class GatewaySettings:
 
     @classmethod
     def least(cls, name: str) -> float:
-        """Return the least value that a setting may have; MOST is the greatest of all."""
+        """Return the least value that a setting may have; MOST is the greatest of all; texts have neither."""
+        if cls.__annotations__[name] == "str":
+            return -math.inf
         if name in _FROM_ZERO:
             return 0
         return 1 if cls.__annotations__[name] == "int" else 1e-3

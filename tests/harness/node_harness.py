@@ -13,6 +13,7 @@ test turns; the surveys are files of canonical bytes. A life is
     "end": "killed"                       or killed then
     "broken": "early answer"              a node that answers before its log is written
     "log": "held"                         nothing is written into its log once it is ready
+    "origins": "https://a.example"        web origins whose pages may upload
 
 Each life is answered by its exit code, -9 for killed; "told" lives answer "ready" before.
 """
@@ -145,7 +146,7 @@ def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]]
         surveys=surveys,
         data_dir=Path(order["data"]),
         port=port,
-        gateway=GatewaySettings(linger_s=0.005, metrics_s=0),
+        gateway=GatewaySettings(linger_s=0.005, metrics_s=0, allowed_origins=order.get("origins", "")),
         clock=lambda: struct.unpack_from("<d", clock)[0],
         # The world's time goes in leaps, and its machine's with it.
         boot_clock=lambda: struct.unpack_from("<d", clock)[0],

@@ -232,6 +232,52 @@ def a_password(folder: Path) -> Said:
     return said
 
 
+PAGE = b"Origin: https://page.example"
+# Headers that browsers send; the first four are of a page that is listed, if any is.
+OF_PAGES: tuple[tuple[bytes, ...], ...] = (
+    (PAGE,),
+    (PAGE, b"Sec-Fetch-Site: cross-site"),
+    (b"Sec-Fetch-Site: same-site", PAGE, b"Sec-Fetch-Mode: cors"),
+    (PAGE, b"Content-Type: application/msgpack", b"Padding: 000"),
+    (b"Sec-Fetch-Site: same-origin",),
+    (b"Origin: https://page.example.org",),
+    (b"Origin: https://page.example:443",),
+    (b"Origin: null",),
+    (b"Origin:",),
+    (PAGE, b"Origin: https://other.example"),
+    (PAGE, PAGE),
+)
+
+
+def pages(folder: Path, listed: str = "https://page.example,http://localhost:8000") -> Said:
+    body = encode_upload([one()])
+    with collecting(folder, allowed_origins=listed) as (collector, said):
+        for words in OF_PAGES:
+            lines_of = b"HTTP/1.1\r\nHost: h\r\n" + b"\r\n".join(words) + b"\r\n"
+            asked = b"OPTIONS /v1/reports " + lines_of + b"Access-Control-Request-Method: POST\r\n\r\n"
+            parts = [posted(body, *words), asked, b"GET /v1/surveys " + lines_of + b"\r\n"]
+            if words == (PAGE,):
+                parts += [posted(b"no upload", *words), posted(bytes(LIMIT + 1), *words)]
+            for place, part in enumerate(parts):
+                said[f"{words} {place}"] = conversation(collector, [part])
+        said["counts"] = collector.counts()
+    return said
+
+
+def pages_while_the_log_fails(folder: Path) -> Said:
+    uploads = [posted(encode_upload([one()]), PAGE), posted(encode_upload([one(1, 200)]), PAGE)]
+    with (
+        collecting(folder, allowed_origins="https://page.example") as (collector, said),
+        contextlib.ExitStack() as stack,
+    ):
+        collector.log.failing = True
+        found = senders(collector, stack, *uploads, TWO)
+        collector.log.gate.set()
+        said["failed"] = answers(found)
+        said["counts"] = collector.counts()
+    return said
+
+
 def a_bug(folder: Path) -> Said:
     with collecting(folder) as (collector, said), contextlib.ExitStack() as stack:
         found = senders(collector, stack, TWO, TWO, TWO + TWO)
@@ -338,6 +384,8 @@ SCENES: dict[Callable[[Path], Said], int] = {
     no_room: 2,
     too_many_a_second: 7,
     a_password: 10,
+    pages: 4,
+    pages_while_the_log_fails: 3,
     a_bug: 3,
     a_bug_before_the_batch: 1,
     at_the_end: 3,
@@ -375,6 +423,31 @@ def test_an_upload_gets_the_same_answer_by_every_way(scene: Callable[[Path], Sai
         assert found["declined"][name] == said, name
     assert found["door"].keys() == found["asgi"].keys()
     assert taken == {"door": SCENES[scene], "declined": 0, "asgi": 0}
+
+
+def header(said: bytes, name: bytes) -> list[bytes]:
+    first = said.split(b"\r\n\r\n")[0]
+    return [line.partition(b": ")[2] for line in first.split(b"\r\n") if line.lower().startswith(name)]
+
+
+def test_a_page_is_a_device_where_its_origin_is_listed_and_only_there(tmp_path: Path) -> None:
+    found = {listed: pages(tmp_path, listed) for listed in ("", "https://page.example")}
+    for listed, said in found.items():
+        for number, words in enumerate(OF_PAGES):
+            is_listed = bool(listed) and number < 4
+            upload, asked, read, *faults = (said[k] for k in said if k.startswith(f"{words} "))
+            statuses = [each[9:12] for each in (upload, asked, read, *faults)]
+            wanted = [b"200", b"204"] if is_listed else [b"403", b"403" if listed else b"405"]
+            if words == (PAGE,):
+                assert statuses[3:] == ([b"400", b"413"] if listed else [b"403", b"403"])
+            assert statuses[:3] == [*wanted, b"200"], words
+            for each in (upload, asked, read, *faults):
+                allowed = [b"https://page.example"] if is_listed else []
+                assert header(each, b"access-control-allow-origin") == allowed, words
+                assert b"access-control-allow-credentials" not in each.lower()
+            assert header(read, b"vary") == ([b"Origin"] if listed else [])
+            assert is_listed == (header(asked, b"access-control-allow-headers") == [b"content-type, padding"])
+        assert b"page.example" not in str(said["counts"]).encode()
 
 
 def test_an_answer_that_fails_harms_no_other_of_its_batch(

@@ -13,11 +13,13 @@ import page_devices
 import pytest
 from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from node_fixture import World, in_round, wait_until
 from surveys import AGE_BY_SEX, LABELS, START_S, VISITS
 
 from hubbub.survey.signed_list import SurveyList
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
+from hubbub_deploy.cli import main
 
 pytestmark = [
     pytest.mark.integration,
@@ -29,6 +31,7 @@ ROUNDS = 400
 TAB_ROUNDS = 60
 BUDGET = 0.01 * ROUNDS + 2.1
 DAY_S = 86_400
+CROWD = 20  # `make evidence NAME=page-devices`: 1,000
 
 
 def changed(text: str, *changes: tuple[str, str]) -> Survey:
@@ -279,3 +282,28 @@ def test_a_frame_of_another_page_is_no_device_unless_its_host_says_so(browser: B
         return heard;"""
     with page_devices.site([]) as site:
         assert told_by(browser, site.url, script) == ["framed", "per-site-data"]
+
+
+def test_devices_in_pages_answer_a_node_up_to_a_sealed_and_verified_release(
+    browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terms = {"planned_devices": str(CROWD), "minimum_cohort": str(CROWD)}
+    survey = changed(
+        LABELS,
+        ("minimum_cohort = 100", f"minimum_cohort = {terms['minimum_cohort']}"),
+        ("planned_devices = 5000", f"planned_devices = {terms['planned_devices']}"),
+    )
+    script = "return (await import('/test/page-device.js')).crowd(given[0]);"
+    with page_devices.site([]) as site, World(tmp_path, [survey]) as world:
+        asked = {"node": world.url, "devices": CROWD, "start": START_S}
+        with world.living():
+            unlisted = told_by(browser, site.url, script, asked)
+        assert unlisted.startswith("collector"), unlisted
+        with world.living(origins=f"https://page.example,{site.url}"):
+            assert told_by(browser, site.url, script, asked) == {"accepted": CROWD, "failures": []}
+            world.turn(in_round(1))
+            wait_until(lambda: world.sealed_rounds() == 1)
+            (shown,) = world.document()["surveys"]
+            assert shown["rounds"][0]["accepted"] == CROWD
+            assert main(["verify", world.url]) == 0
+    assert "0 differ" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 // A device in a page, for tests: it goes through the rounds of what its own server asks, and says what it has done.
 import { openAgent } from '../src/agent/agent.js';
 import { hex } from '../src/agent/schedule.js';
+import { transportTo } from '../src/agent/transport.js';
 
 export const ATTRIBUTES = [
   { id: 'health', kind: 'evolving', type: 'label', domain: ['excellent', 'good', 'fair', 'poor'] },
@@ -34,6 +35,28 @@ export async function live({ start, length, budget, from, to, name = '' }) {
   while ((await agent.upload()).waiting > 0) await new Promise((next) => setTimeout(next, 5));
   const { loss, committed, sent } = await agent.account();
   await tell({ name, done: true, loss, committed, sent: sent.map((each) => hex(each.report)) });
+}
+
+/** Let devices of this page answer a node of another origin, a database each, twenty at a time; return what became of them. */
+export async function crowd({ node, devices, start }) {
+  const labels = ATTRIBUTES[0].domain;
+  const told = { accepted: 0, failures: [] };
+  async function one(i) {
+    const collector = `${node}/?device=${i}`;
+    const agent = await opened({ collector, transport: transportTo(node), budget: 4, clock: () => start + 7200 });
+    await agent.refresh();
+    await agent.set('health', labels[i % 4]);
+    await agent.answer();
+    const { failure } = await agent.upload();
+    if (failure) told.failures.push(failure);
+    const { sent } = await agent.account();
+    told.accepted += sent.filter(({ outcome }) => outcome === 'accepted').length;
+    agent.close();
+  }
+  for (let i = 0; i < devices; i += 20) {
+    await Promise.all(Array.from({ length: Math.min(20, devices - i) }, (_, j) => one(i + j)));
+  }
+  return told;
 }
 
 if (location.search) {
