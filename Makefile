@@ -54,7 +54,7 @@ docs: $(DOCS)/.ready ## the site, into build/site; it is read offline
 	@echo "build/site/index.html"
 
 dist: $(READY) $(DIST)/.ready ## wheel, source archive, bill of materials and their sums, into dist/
-	@$(BIN)/python client/web/tools/verify_page.py dist/verify.html
+	@$(BIN)/python client/web/tools/inline.py verify dist/verify.html
 	@$(BIN)/python deploy/dist/dist.py --cyclonedx $(DIST)/bin/cyclonedx-py $(ARGS)
 
 # One lock serves all that CI installs. An extra that CI does not need (peers, fuzzing, notebooks) gets a lock of its own

@@ -21,7 +21,7 @@ from hubbub import Survey
 ROOT = Path(__file__).parents[2]
 ASK = "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done(''), (e) => done(String(e)))"
 """A script that asks the network, which the page's policy refuses."""
-BUILDER = ROOT / "client" / "web" / "tools" / "verify_page.py"
+BUILDER = ROOT / "client" / "web" / "tools" / "inline.py"
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="chromium is not at hand"),
@@ -39,7 +39,7 @@ def said(browser: Browser, page: Path, *files: Path) -> str:
 
 def test_the_page_tells_an_honest_release_and_a_lie_apart(tmp_path: Path) -> None:
     page = tmp_path / "verify.html"
-    subprocess.run([sys.executable, str(BUILDER), str(page)], check=True)
+    subprocess.run([sys.executable, str(BUILDER), "verify", str(page)], check=True)
     survey = Survey.parse(small("one", 'type = "label"\nlabels = ["a", "b", "c"]'))
     document, counts = printed(survey, 500, np.random.default_rng(1))
     lied = told("an estimate", (document, counts), random.Random(1))  # noqa: S311 - a test case

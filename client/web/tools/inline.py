@@ -61,4 +61,5 @@ def _add(modules: dict[Path, str], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(page(sys.argv[1]), encoding="utf-8")
+    (out := Path(sys.argv[2])).parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page(sys.argv[1]), encoding="utf-8")
