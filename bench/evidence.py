@@ -64,6 +64,7 @@ RUNS = {
     "conformance": Run("bench/conformance.py", "10,000 cases by two implementations", markdown=True),
     "coverage": Run("bench/interval_coverage.py", "how often intervals hold the truth", markdown=True),
     "coverage-large": Run("bench/interval_coverage.py --values 1000", "of 1,000 values", markdown=True),
+    "counted": Run("bench/counted.py", "what devices find of their answers", markdown=True),
     "crowd-coverage": Run(
         "bench/crowd_coverage.py --part panel --part labels --part tables --part scores --part trees",
         "how often intervals hold a crowd", markdown=True),
