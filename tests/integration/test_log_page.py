@@ -33,7 +33,9 @@ class Page:
 
     def __init__(self, folder: Path) -> None:
         written = (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
-        text = "".join(re.findall(r"^```sh\n(.*?)^```", written, re.MULTILINE | re.DOTALL))
+        lines = "".join(re.findall(r"^```sh\n(.*?)^```", written, re.MULTILINE | re.DOTALL))
+        # The lies say some commands again.
+        text = "\n".join(dict.fromkeys(lines.splitlines()))
         for port in PORTS:
             text = text.replace(port, str(free_port()))
         self.lines, self.folder = text.splitlines(), folder
@@ -122,9 +124,9 @@ def test_the_page_runs_and_lies_are_named(page: Page) -> None:
         assert done.returncode == 0, done.stderr
     page.serve("witness serve", "one")
     page.serve("witness serve", "two")
-    assert page.run("survey sign").returncode == 0
+    assert page.run("survey sign", "list.bin").returncode == 0
     page.serve("hubbub node")
-    done = page.run("log add")
+    done = page.run("log add", "list.bin")
     assert done.returncode == 0, done.stderr
     assert "list.bin: logged; its proof is list.bin.tlog-proof" in done.stdout
     proof = (folder / "list.bin.tlog-proof").read_bytes()
@@ -165,10 +167,18 @@ def test_the_page_runs_and_lies_are_named(page: Page) -> None:
     else:
         raise AssertionError("the witness came back, and nothing was published")
 
-    # A node that rewrites its log gets no cosignature, and readers and devices are told.
+    # Three lies, each told on the page: another number, another list of a number, another past.
     page.stop("hubbub node")
-    for name in ("transparency.sqlite", "transparency.sqlite-wal", "transparency.sqlite-shm"):
-        (folder / "data" / name).unlink(missing_ok=True)
+    assert page.run("replay data").returncode == 0
+    assert page.run("verify out").stdout.count("in the log at ") == 17
+    assert page.run("sed -i").returncode == 0
+    named = page.run("verify out")
+    assert named.returncode == 1
+    assert named.stdout.count("another release than that of the log") == 17
+    assert page.run("--days 9").returncode == 0
+    refused = page.run("log add", "other.bin")
+    assert refused.returncode == 1 and "another list of that name is in the log; it stays" in refused.stderr
+    assert page.run("rm data").returncode == 0
     with contextlib.closing(sqlite3.connect(folder / "data" / "archive.sqlite")) as archive:
         assert archive.execute("SELECT count(*) FROM release").fetchone() == (17,)
     page.serve("hubbub node")

@@ -21,5 +21,6 @@ from hubbub_aggregator.stores.transparency import (
     TRANSPARENCY_FILE as TRANSPARENCY_FILE,
     TransparencyLog as TransparencyLog,
     enter as enter,
+    enter_erased as enter_erased,
 )
 from hubbub_aggregator.stores.store import GateStore as GateStore, SharedStore as SharedStore, Store as Store

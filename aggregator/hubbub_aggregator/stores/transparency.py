@@ -276,6 +276,18 @@ def enter(folder: Path, entries: Iterable[Entry]) -> None:
             log.append(entries)
 
 
+def enter_erased(folder: Path) -> None:
+    """Append to the log of a folder, if it has one, that every survey of it was erased; their tiles go.
+
+    Raises:
+        ArchiveError: See `TransparencyLog`.
+    """
+    if (path := folder / TRANSPARENCY_FILE).is_file():
+        with closing(TransparencyLog(path)) as log:
+            known = {each.fields[0] for each in log.since(0) if each.kind in ("survey", "release")}
+            log.append(Entry("erased", (digest,)) for digest in sorted(map(bytes, known)))
+
+
 def _size_of(note: str | None) -> int:
     """Return the size that a published note states; 0 without one."""
     parsed = None if note is None else Note.parse(note.encode())

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub_aggregator import AggregatorError
-from hubbub_aggregator.stores import RecountFolder, connected, delete_keys, namespace_keys
+from hubbub_aggregator.stores import RecountFolder, connected, delete_keys, enter_erased, namespace_keys
 from hubbub_deploy.cluster_settings import ClusterSettings
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE
@@ -64,6 +64,7 @@ def delete_cluster(settings: ClusterSettings, folder: Path) -> None:
         delete_keys(client, keys)
         for path in _files(folder):
             path.unlink()
+        enter_erased(folder)
         with contextlib.suppress(OSError):  # there is none, or somebody keeps files of their own in it
             RecountFolder(folder).path.rmdir()
 

@@ -42,12 +42,21 @@ from hubbub_aggregator.release import (
     release,
     why_no_recount,
 )
-from hubbub_aggregator.stores import RecountFolder, SqliteArchive, enter
+from hubbub_aggregator.runners import RoundReports
+from hubbub_aggregator.stores import (
+    TRANSPARENCY_FILE,
+    RecountFolder,
+    SqliteArchive,
+    TransparencyLog,
+    enter,
+)
 from hubbub_deploy.commands.replay.log_count import States, counted, gone_rounds
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey, refuse_unwritable, writing
+from hubbub_deploy.node import LOG_FILE
 from hubbub_lab import texts
 from hubbub_lab.evaluation import print_json
+from hubbub_topic import SqliteLog
 
 if TYPE_CHECKING:
     from hubbub_topic.kafka import Brokers
@@ -212,7 +221,29 @@ def run(settings: LogReplaySettings) -> int:
         talk.print(f"{name}: the archive holds {holds}")
     if damage:
         talk.print(damage, markup=False)
-    return 1 if differing or damage else 0
+    unlisted = [] if settings.without else list(_other_lists(found, settings, surveys))
+    for line in unlisted:
+        talk.print(line, markup=False)
+    return 1 if differing or damage or unlisted else 0
+
+
+def _other_lists(
+    found: Mapping[RoundKey, bytes], settings: LogReplaySettings, surveys: Mapping[bytes, Survey]
+) -> Iterator[str]:
+    """Yield the rounds of a node's folder of which its log of what was published lists other answers."""
+    folder = Path(settings.source)
+    if not (folder / TRANSPARENCY_FILE).is_file():
+        return
+    with contextlib.closing(TransparencyLog(folder / TRANSPARENCY_FILE)) as entries:
+        listed = {each.fields[:2]: each for each in entries.since(0) if each.kind == "counted"}
+    with SqliteLog(folder / LOG_FILE, partitions=None) as log:
+        reports = RoundReports(lambda: contextlib.nullcontext(log))
+        for (digest, index), data in found.items():
+            entry = listed.get((digest, number_of_round(index)))
+            made = None if entry is None else reports.counted(json.loads(data))
+            if made is not None and made.entry != entry:
+                name = f"survey {surveys[digest].id!r}, round {number_of_round(index)}"
+                yield f"{name}: the log of what was published lists other answers"
 
 
 def _progress(talk: Console) -> Callable[[int, int], None]:

@@ -61,6 +61,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="the survey as you know it; releases of others are left out; may be repeated",
     )
     add_policy(verify)
+    verify.add_argument(
+        "--log",
+        metavar="URL|FOLDER",
+        help="where the log is, if not at the source: of a folder that `hubbub replay --out` wrote",
+    )
     verify.set_defaults(run=run)
 
 
@@ -75,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         own = {survey.digest.hex(): survey for survey in map(load_survey, options.survey)}
         known: dict[str, Survey] = dict(own)
         policy = policy_of(options)
-        log = None if policy is None else read_log(options.source, policy)
+        log = None if policy is None else read_log(options.log or options.source, policy)
         for fault in () if log is None else log.faults:
             print(f"the log: {fault}")
             codes.append(DIFFERENT)
