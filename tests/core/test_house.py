@@ -26,10 +26,10 @@ MOST_LINES = {
     "client/web": 7_541,
     "collector": 4_122,
     "topic": 2_230,
-    "aggregator": 16_665,
+    "aggregator": 16_680,
     "results": 1_020,
-    "deploy": 11_780,
-    "bench": 17_170,
+    "deploy": 11_810,
+    "bench": 17_410,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

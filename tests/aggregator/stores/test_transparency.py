@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub import transparency as tlog
 from hubbub.transparency.tree import node_hash
 from hubbub_aggregator.errors import ArchiveError, DivergedError
-from hubbub_aggregator.stores.transparency import TransparencyLog
+from hubbub_aggregator.stores.transparency import TRANSPARENCY_FILE, TransparencyLog, enter_erased
 
 PRIVATE = Ed25519PrivateKey.from_private_bytes(b"\1" * 32)
 KEY = tlog.NoteKey("log.example", tlog.LOG_KEY, PRIVATE.public_key().public_bytes_raw())
@@ -179,3 +179,32 @@ def test_ten_thousand_releases_are_logged_in_a_minute(log: TransparencyLog) -> N
     proof = log.proof(entry(7_777))
     assert time.perf_counter() - began < 60
     assert proof is not None and POLICY.proves(entry(7_777).data, proof.encode())
+
+
+def test_tiles_of_an_erased_survey_go_and_its_entries_stay(tmp_path: Path) -> None:
+    with closing(TransparencyLog(tmp_path / TRANSPARENCY_FILE)) as log:
+        digests = [bytes([place]) * 16 for place in range(3)]
+        for digest in digests:
+            log.append([tlog.Entry("release", (digest, 1, bytes(32)))])
+            log.append_counted(tlog.CountedTiles.of(digest, 1, [digest], [], 256))
+        log.append([tlog.Entry("erased", (digests[0],))])
+        assert [log.counted_tile(each, 1, 0) is None for each in digests] == [True, False, False]
+    enter_erased(tmp_path)
+    with closing(TransparencyLog(tmp_path / TRANSPARENCY_FILE)) as log:
+        assert [log.counted_tile(each, 1, 0) for each in digests] == [None] * 3
+        kinds = [each.kind for each in log.since(0)]
+        assert (kinds.count("erased"), kinds.count("counted")) == (3, 3)
+    enter_erased(tmp_path / "none")  # a folder without a log has nothing to say
+
+
+def test_another_list_of_a_round_is_refused_and_the_first_keeps_its_tiles(log: TransparencyLog) -> None:
+    digest = b"d" * 16
+    first, other = (tlog.CountedTiles.of(digest, 1, [bytes([each]) * 16], [], 256) for each in (1, 2))
+    log.append_counted(first)
+    log.append_counted(first)
+    with pytest.raises(DivergedError, match="another counted"):
+        log.append_counted(other)
+    assert log.counted_tile(digest, 1, 0) == first.tiles[0]
+    sign(log)
+    about = log.counted(digest, 1)
+    assert about is not None and tlog.logged_round(about, POLICY, digest, 1)[0] == first.entry

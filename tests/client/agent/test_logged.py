@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hubbub.survey import SurveyList, public_text
 from hubbub.wire import encode_surveys, pack
 from hubbub_client import Agent, ClientError, ListRefusedError
 from hubbub_client.agent.logged import MAX_AGE_S, out_of_log
+from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.upload import Response
 
 PRIVATE = [Ed25519PrivateKey.from_private_bytes(bytes([place]) * 32) for place in range(1, 6)]
@@ -109,3 +111,13 @@ def test_any_bytes_are_refused(data: bytes) -> None:
 def test_a_log_without_a_survey_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ClientError, match="must come with survey_key"):
         Agent(tmp_path / "l.db", "http://x", budget=4.0, http=Collector(b""), log=POLICY)
+
+
+def test_a_log_that_was_longer_before_is_refused_after_a_restart(tmp_path: Path) -> None:
+    assert fetched(tmp_path, logged())[0] == [SURVEY.id]
+    with closing(Ledger(tmp_path / "l.db", budget=None)) as ledger:
+        assert ledger.log_size(LOG.public) == 1
+        ledger.see_log(LOG.public, 2)
+    with pytest.raises(ListRefusedError, match="must have 2 entries") as refused:
+        fetched(tmp_path, logged())
+    assert refused.value.reason == "log_rolled_back"
