@@ -42,7 +42,7 @@ SURVEY = Survey.parse(survey_text("asked", labels([str(place) for place in range
 
 @dataclass(frozen=True)
 class Fleet:
-    """What devices sent, and which of it a collector dropped though it had acknowledged it."""
+    """The reports that devices sent, and which of them a collector dropped after it acknowledged them."""
 
     survey: Survey
     ids: bytes
@@ -127,7 +127,7 @@ def listed(entries: TransparencyLog) -> Entry | None:
 
 
 def through_kills(folder: Path, survey: Survey, kills: int, rng: np.random.Generator) -> int:
-    """Live in processes that are killed, then in one that is not, and return how many were killed."""
+    """Run processes that are killed, then one that is not, and return how many were killed."""
     killed = 0
     for _ in range(kills):
         child = multiprocessing.get_context("fork").Process(target=live, args=(folder, survey))
