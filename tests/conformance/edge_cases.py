@@ -66,7 +66,8 @@ def _tables(total: int) -> Iterator[Case]:
                 yield _answer(survey, [value], _words(*words, width=width))
         yield from (Case("weights", (survey, pack(symbol))) for symbol in range(4))
         once = [[0, [[[0], 0]]], [1, 0, 0]]
-        yield Case("filter", (pack(1000.0), pack([survey]), pack(once)))
+        for budget in (1000.0, 1000.5, 4096.0, math.nextafter(4096.0, 5000.0)):
+            yield Case("filter", (pack(budget), pack([survey]), pack(once)))
 
 
 def _channels_of(total: int) -> Iterator[tuple[Channel, int]]:

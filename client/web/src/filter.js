@@ -3,7 +3,7 @@
  *
  * A cell is a value of every attribute that queries have joined. What recorded answers say of a cell is an interval of
  * log-likelihoods; what pending queries may add is D of the two cells' inputs. Committed is the most that any two cells
- * can come to be apart. Budgets are at most 1,000 nats, so that what fits stays below 2^53: sums beyond it are rounded,
+ * can come to be apart. Budgets are at most 4,096 nats, so that what fits stays below 2^53: sums beyond it are rounded,
  * and refused all the same.
  *
  * @module
@@ -17,7 +17,7 @@ import { Bundle } from './survey.js';
 /** @typedef {import('./channels/distance.js').Distance} Distance */
 
 export const UNIT = 2 ** -40;
-const MAX_BUDGET = 1000;
+const MAX_BUDGET = 4096;
 /** Combinations of values that a component may have. */
 const MAX_CELLS = 2 ** 18;
 
@@ -228,7 +228,7 @@ export class Filter {
   distances = new Map();
 
   /**
-   * @param {number} budget nats, at most 1,000
+   * @param {number} budget nats, at most 4,096
    * @param {{full?: boolean}} [how]
    */
   constructor(budget, { full = true } = {}) {

@@ -299,7 +299,7 @@ impl Component {
 
 impl Filter {
     pub fn of(budget: f64, full: bool, surveys: Vec<Survey>) -> Answer<Filter> {
-        must(0.0 < budget && budget <= 1000.0, "a budget out of range")?;
+        must(0.0 < budget && budget <= 4096.0, "a budget out of range")?;
         let (mantissa, exponent) = parts(budget);
         let limit = if exponent + 40 >= 0 {
             Big::of(mantissa as u128).shl(fit(exponent + 40))
