@@ -36,6 +36,7 @@ PAGES = [
         1,
         "out/visits-v1.json",
     ),
+    ("docs/bundle.md", {"survey", "node", "simulate", "python"}, 2, "five.toml"),
     ("docs/app.md", {"survey", "node", "python", "agent"}, 1, "ledger.db"),
     ("docs/install.md", {"pip"}, 0, "README.md"),
 ]

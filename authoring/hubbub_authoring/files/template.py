@@ -56,6 +56,7 @@ class Draft:
         title: What people read.
         epsilon: Of one report.
         attributes: What it asks for; two or more make a table of their combinations.
+        tables: Which tables of them a bundle asks for; None for that one table.
         kind: "static" or "evolving".
         devices: How many are expected to answer.
         minimum_cohort: How many must have answered before anything is released; None for as many as its
@@ -69,6 +70,7 @@ class Draft:
     title: str
     epsilon: float
     attributes: tuple[DraftAttribute, ...]
+    tables: Literal["pairs", "single"] | None = None
     kind: str
     devices: int = 10_000
     minimum_cohort: int | None = None
@@ -122,9 +124,17 @@ def drafted(draft: Draft) -> tuple[str, Survey]:
         "[mechanism]",
         _line(
             'name = "auto"', "the least error; settle it before launch: hubbub survey design FILE --write OUT"
-        ),
+        )
+        if draft.tables is None
+        else _line('name = "bundle"', "each device answers one part of what is asked, by a public coin"),
         *(_grid() if draft.attributes[0].type == "number" else []),
     ]
+    if draft.tables is not None:
+        lines += [
+            "",
+            "[bundle]",
+            _line(f"tables = {_text(draft.tables)}", 'or a list: [["age", "sex"], ["sex"]]'),
+        ]
     if len(draft.attributes) == 1:
         lines += _categories(draft.attributes[0])
     text = "\n".join(lines) + "\n"

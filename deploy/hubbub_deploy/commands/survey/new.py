@@ -64,6 +64,11 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "ID=LABEL,LABEL, it may be repeated: a table",
     )
     new.add_argument(
+        "--tables",
+        choices=("pairs", "single"),
+        help="a bundle: the tables of every two of the attributes, or each alone, and a device answers one",
+    )
+    new.add_argument(
         "--kind",
         choices=("static", "evolving"),
         default="evolving",
@@ -123,6 +128,7 @@ def run(options: argparse.Namespace) -> int:
             title=options.title or options.id,
             epsilon=options.epsilon,
             attributes=_attributes(options),
+            tables=options.tables,
             kind=options.kind,
             devices=options.devices,
             minimum_cohort=options.minimum_cohort,

@@ -44,3 +44,17 @@ def test_check_and_compile_take_it(file: Path, tmp_path: Path, capsys):
     out = tmp_path / "bundle.bin"
     assert main(["survey", "compile", str(file), "--out", str(out)]) == 0
     assert Survey.from_canonical(out.read_bytes()) == Survey.load(file)
+
+
+def test_new_writes_a_bundle_of_pairs_or_of_each_attribute_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["survey", "new", "--id", "b", "--epsilon", "2", "--kind", "static"]
+    words += ["--attribute", "age=18..79", "--category", "age:young=18..39", "--category", "age:old=40..79"]
+    words += ["--attribute", "sex=f,m", "--attribute", "car=yes,no"]
+    for tables, due in (("pairs", ((0, 1), (0, 2), (1, 2))), ("single", ((0,), (1,), (2,)))):
+        path = tmp_path / f"{tables}.toml"
+        assert main([*words, "--tables", tables, "--out", str(path)]) == 0
+        survey = Survey.load(path)
+        assert survey.form.tables == due
+        assert survey.form.shape == (3, 3, 3)
