@@ -196,7 +196,6 @@ NOT_MEASURED = {
     "evaluate.md": {"97.5": "half of what a 95 % interval misses"},
     "figures.md": {"4.867": "a setting of a panel", "0.05": "a distance that is asked for"},
     "filter-in-use.md": {"2.33": "the 99 % point of the normal law, rounded up"},
-    "intervals.md": {"0.11": "an example"},
     "poisoning.md": {"0.001": "the default of two options"},
     "scale.md": {"0.1": "a cost that is supposed"},
     "wire.md": {"17.4": "bytes of the layout", "0.001": "what a check lowers epsilon by"},
