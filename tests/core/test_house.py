@@ -28,8 +28,8 @@ MOST_LINES = {
     "topic": 2_230,
     "aggregator": 16_680,
     "results": 1_020,
-    "deploy": 11_810,
-    "bench": 17_410,
+    "deploy": 11_825,
+    "bench": 17_460,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
