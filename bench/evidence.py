@@ -103,6 +103,7 @@ RUNS = {
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
     "sets": Run("bench/sets.py", "sets of items: error, speed, the time of hit and miss", markdown=True),
+    "simulate": Run("tests/simulation/simulate.py --evidence --seeds 8000", "10,000 worlds, every mistake"),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "scan": Run("bench/scan.py", "jumps and drifts that windows of rounds find", markdown=True),
     "still-crowds": Run("bench/still_crowds.py", "intervals and alarms of still crowds", markdown=True),

@@ -94,7 +94,7 @@ _CHAOS = "chaos/chaos.py --reports 200000 "
 CELLS: dict[str, Cell] = {
     "killed/agent": Cell(
         "nothing: after the next start the same bytes are sent, and no noise is drawn twice",
-        "integration/test_agent_kill.py::test_an_agent_killed_at_two_hundred_random_points_loses_and_repeats_nothing",
+        "integration/test_agent_kill.py::test_an_agent_killed_at_random_points_loses_and_repeats_nothing",
     ),
     "killed/collector": Cell(
         "a broken connection; the agent sends the same bytes again and hears accepted or duplicate",
@@ -110,7 +110,7 @@ CELLS: dict[str, Cell] = {
     ),
     "killed/sealer": Cell(
         "the release comes after the restart, with the same bytes",
-        _NODE_KILL + "test_a_node_killed_at_any_point_of_sealing_and_releasing_releases_the_same",
+        _NODE_KILL + "test_a_node_killed_at_random_points_counts_every_answer_once",
     ),
     "killed/dashboard": Cell(
         "a page that says since when it stands still; the one that stood by takes over",

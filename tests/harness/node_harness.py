@@ -6,9 +6,7 @@ test turns; the surveys are files of canonical bytes. A life is
 
     {"data": FOLDER}                      where the files are; always
     "after": "fork" | "ready", "delay_s"  killed by this process, so long after that point
-    "statement": 17                       killed by itself, before its 17th SQL statement
-    "at": "appended" | "saved" | "archived", "times": 3     by itself, right after the third of these
-    "until": "archived", "rounds": 2      asked to stop (SIGTERM) once the archive holds so many rounds
+    "at": "appended" | "saved", "times": 3     killed by itself, right after the third of these
     "until": "told"                       asked to stop when the next line comes
     "end": "killed"                       or killed then
     "broken": "early answer"              a node that answers before its log is written
@@ -20,7 +18,6 @@ Each life is answered by its exit code, -9 for killed; "told" lives answer "read
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import mmap
@@ -37,12 +34,11 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.survey.survey import Survey
-from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
 from hubbub_collector.batching.pending_batch import PendingBatch
 from hubbub_collector.settings import GatewaySettings
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.node import ARCHIVE_FILE, NodeSettings, serve
+from hubbub_deploy.node import NodeSettings, serve
 from hubbub_topic.sqlite import SqliteLog
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -51,31 +47,12 @@ CONNECT = sqlite3.connect  # not counted
 METHODS = {
     "appended": (SqliteLog, "append"),
     "saved": (SqliteStore, "save"),
-    "archived": (SqliteArchive, "put"),
 }
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)
-
-
-def die_before_statement(number: int) -> None:
-    """Every SQL statement of log, store and archive counts, from the first on."""
-    left = number
-
-    def count(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            die()
-
-    def traced(*arguments: Any, **settings: Any) -> sqlite3.Connection:
-        connection = CONNECT(*arguments, **settings)
-        connection.set_trace_callback(count)
-        return connection
-
-    sqlite3.connect = traced  # type: ignore[assignment]
 
 
 def after_each(point: str, act: Callable[[int], None]) -> None:
@@ -91,16 +68,6 @@ def after_each(point: str, act: Callable[[int], None]) -> None:
         return result
 
     setattr(owner, name, counted)
-
-
-def end_when_archived(ready: threading.Event, path: Path, rounds: int) -> None:
-    ready.wait()
-    with contextlib.closing(CONNECT(f"file:{path}?mode=ro", uri=True)) as archive:
-        while True:
-            if archive.execute("SELECT count(*) FROM release").fetchone()[0] >= rounds:
-                break
-            time.sleep(0.005)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def answer_early() -> None:
@@ -130,14 +97,9 @@ def hold_log(started: threading.Event) -> None:
 
 def live(order: dict[str, Any], world: tuple[mmap.mmap, int, tuple[Survey, ...]], ready: int) -> int:
     clock, port, surveys = world
-    if "statement" in order:
-        die_before_statement(order["statement"])
     if "at" in order:
         after_each(order["at"], lambda n: die() if n == order["times"] else None)
     started = threading.Event()
-    if order.get("until") == "archived":
-        wanted = (started, Path(order["data"]) / ARCHIVE_FILE, order["rounds"])
-        threading.Thread(target=end_when_archived, args=wanted, daemon=True).start()
     if order.get("broken") == "early answer":
         answer_early()
     if order.get("log") == "held":

@@ -15,6 +15,7 @@ import lua
 import redis
 
 Value = bytes | list[bytes] | dict[bytes, bytes]
+Dump = tuple[dict[bytes, Value], dict[bytes, float]]
 
 
 def _bytes(value: Any) -> bytes:
@@ -36,13 +37,13 @@ class MemoryRedis:
         self._until: dict[bytes, float] = {}
         self.policy = "noeviction"
 
-    def dump(self) -> dict[bytes, Value]:
+    def dump(self) -> Dump:
         """Return a copy of everything."""
-        return copy.deepcopy(self.data)
+        return copy.deepcopy((self.data, self._until))
 
-    def restart(self, dump: dict[bytes, Value]) -> None:
-        """Begin again from a dump."""
-        self.data, self._until = copy.deepcopy(dump), {}
+    def restart(self, dump: Dump = ({}, {})) -> None:
+        """Begin again from a dump, or with nothing."""
+        self.data, self._until = copy.deepcopy(dump)
 
     # What a client asks for.
 

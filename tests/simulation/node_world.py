@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from disk import UNSYNCED
-from world import GRACE_S, Crash, RoundKey, TroubledLog, World
+from world import GRACE_S, Crash, RoundKey, TroubledLog, World, crashing
 
 from hubbub.wire import ReportsRecord, decode_record
 from hubbub_aggregator.release import SteadyClock
@@ -36,6 +36,7 @@ class NodeWorld(World):
         self._ahead = {"a": 0.0, "b": 0.0, "worker": 0.0}
         self._keep_s = KEEPS_S[self.tape.pick(3)]
         self._gone: dict[int, list[tuple[int, bytes]]] = {number: [] for number in range(self.partitions)}
+        self._done: set[RoundKey] = set()
         # While power is off: after how many steps it failed.
         self._failed: int | None = None
 
@@ -89,8 +90,8 @@ class NodeWorld(World):
             files.callback(store.close)
             archive = SqliteArchive(self.archive_path)
             files.callback(archive.close)
-            _crashing(self, store, ("save", "save_gates"))
-            _crashing(self, archive, ("put", "keep_shown", "keep_counts"))
+            crashing(self, name, store, ("save", "save_gates"))
+            crashing(self, name, archive, ("put", "keep_shown", "keep_counts"))
             view, log, known = LiveView(), _Log(self, "worker"), set[RoundKey]()
             clock = SteadyClock(lambda: self.now_s() + self._ahead[name], self.loop.time)
             try:
@@ -116,7 +117,7 @@ class NodeWorld(World):
                         self._fail(first)
                         return
                     self.look(view, known)
-                    await asyncio.sleep(0.5 + 15.0 * self.tape.pick(3))
+                    await asyncio.sleep(self.pace * (15.0, 0.5, 30.0)[self.tape.pick(3)])
             except Crash:
                 return
 
@@ -126,7 +127,6 @@ class NodeWorld(World):
 
     def trim(self, cuts: Mapping[int, Cut], names: Iterable[bytes]) -> None:
         """Delete the first records of the log, and remember them here."""
-        archive = self.released()
         for number, cut in cuts.items():
             known = self._gone[number]
             begin = self.log.begin(number)
@@ -139,7 +139,11 @@ class NodeWorld(World):
                 record = decode_record(data, broken=[])
                 if isinstance(record, ReportsRecord):
                     for segment in record.segments:
-                        if len(segment.symbols) and (segment.digest, segment.round) not in archive:
+                        key = segment.digest, segment.round
+                        if key in self._done or not len(segment.symbols):
+                            continue
+                        self._done.add(key)
+                        if self._archived(key) is None:
                             self.seen.wrong.append(f"I8 partition {number}: record {offset} went unreleased")
         self.log.trim(cuts, names)
 
@@ -160,22 +164,3 @@ class _Log(TroubledLog):
     def trim(self, cuts: Mapping[int, Cut], names: Iterable[bytes]) -> None:
         world: Any = self._world
         world.trim(cuts, names)
-
-
-def _crashing(world: World, thing: Any, names: Sequence[str]) -> Any:
-    """Make some methods of a store end the process before or after they did their work."""
-    for name in names:
-        method = getattr(thing, name)
-
-        def cut(*given: Any, _method: Callable[..., Any] = method, _name: str = name, **more: Any) -> Any:
-            if world.fault(60):
-                world.say(f"worker: ends before {_name}")
-                raise Crash
-            found = _method(*given, **more)
-            if world.fault(60):
-                world.say(f"worker: ends after {_name}")
-                raise Crash
-            return found
-
-        setattr(thing, name, cut)
-    return thing

@@ -11,7 +11,7 @@ from disk import UNSYNCED
 from power_cut import Step
 
 from hubbub.survey import Attribute
-from hubbub_client import Agent, AttributeRefusedError, Limits, Policy, TransportError
+from hubbub_client import Agent, AttributeRefusedError, LedgerError, Limits, Policy, TransportError
 from hubbub_client.upload.transport import Response
 
 if TYPE_CHECKING:
@@ -70,7 +70,13 @@ class Phone:
         return agent
 
     async def live(self) -> None:
-        """Answer until the world ends."""
+        """Answer until the world ends, or the ledger cannot be read."""
+        try:
+            await self._live()
+        except LedgerError as error:
+            self._world.seen.wrong.append(f"I7 {self.name}: its ledger is lost, {type(error).__name__}")
+
+    async def _live(self) -> None:
         world = self._world
         self._opened().close()
         world.disk.settle(self.name)  # a new ledger gets its name when all of it is on disk
@@ -82,7 +88,7 @@ class Phone:
                     fails = world.fault(12)
                     if not fails:
                         self._leave(world.disk.mark)
-                        await asyncio.sleep(60.0 * (1 + world.tape.pick(24)))
+                        await asyncio.sleep(60.0 * world.pace * (1 + world.tape.pick(24)))
                         first = world.disk.mark
                 last = world.disk.mark
             at = last - world.tape.pick(last - first + 1)

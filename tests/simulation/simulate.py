@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
+
+from cluster_world import ClusterWorld
 from invariants import violations
 from mutants import MUTANTS
 from node_world import NodeWorld
 from shrink import off_the_ordinary, shrunk
-from world import Seen, world
+from world import Seen, World, world
+
+WORLDS: Final[dict[str, type[World]]] = {"node": NodeWorld, "cluster": ClusterWorld}
+
+YEAR: Final[dict[str, Any]] = {"rounds": 365, "every": "1d", "devices": 12, "phones": 0, "pace": 10.0}
 
 
 @contextlib.contextmanager
@@ -26,26 +34,34 @@ def _with(mutant: str | None) -> Iterator[None]:
     if mutant is None:
         yield
         return
-    with MUTANTS[mutant]():
+    with MUTANTS[mutant][1]():
         yield
 
 
 def run(
-    seed: int, *, tape: list[int] | None = None, mutant: str | None = None
+    seed: int,
+    *,
+    tape: list[int] | None = None,
+    mutant: str | None = None,
+    kind: str | None = None,
+    **size: Any,
 ) -> tuple[list[str], Seen, list[int]]:
     """Return what does not hold of a world, what was seen of it, and its decisions."""
-    with _with(mutant), world(NodeWorld, seed, tape=tape) as made:
+    kind = kind or ("node" if mutant is None else MUTANTS[mutant][0])
+    if kind not in WORLDS:
+        kind, size = "cluster", {"disaster": kind, **size}
+    with _with(mutant), world(WORLDS[kind], seed, tape=tape, **size) as made:
         seen = made.run()
         return violations(made, seen), seen, made.tape.made
 
 
-def shortest(seed: int, *, mutant: str | None = None) -> list[int]:
+def shortest(seed: int, **which: Any) -> list[int]:
     """Return the shrunk tape of a seed that fails."""
-    found, _, tape = run(seed, mutant=mutant)
+    found, _, tape = run(seed, **which)
     kinds = {each.split()[0] for each in found}
 
     def fails(tried: list[int]) -> bool:
-        return bool(kinds & {each.split()[0] for each in run(seed, tape=tried, mutant=mutant)[0]})
+        return bool(kinds & {each.split()[0] for each in run(seed, tape=tried, **which)[0]})
 
     return shrunk(tape, fails)
 
@@ -56,31 +72,56 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="one world: its story, and where it fails a shorter one")
     parser.add_argument("--seeds", type=int, default=100, help="how many worlds (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default: %(default)s)")
+    parser.add_argument("--world", choices=sorted(WORLDS), help="which (default: node, or the mutant's)")
     parser.add_argument("--mutant", choices=sorted(MUTANTS), help="with a mistake in the product")
+    parser.add_argument("--evidence", action="store_true", help="worlds of both kinds, every mistake, a year")
+    parser.add_argument("--most", type=int, default=3_000, help="worlds a mistake (default: %(default)s)")
     options = parser.parse_args(words)
-    logging.disable(logging.WARNING)
+    which = {"mutant": options.mutant, "kind": options.world}
     if options.seed is not None:
-        found, seen, tape = run(options.seed, mutant=options.mutant)
+        found, seen, tape = run(options.seed, **which)
         if found:
-            tape = shortest(options.seed, mutant=options.mutant)
-            found, seen, _ = run(options.seed, tape=tape, mutant=options.mutant)
+            tape = shortest(options.seed, **which)
+            found, seen, _ = run(options.seed, tape=tape, **which)
             print(f"{off_the_ordinary(tape)} decisions off the ordinary are left")
         print(*seen.story, sep="\n")
         print(*found, f"trace {seen.trace.hexdigest()[:32]}", sep="\n")
         return int(bool(found))
-    began, failed = time.process_time(), 0
-    for seed in range(options.first, options.first + options.seeds):
-        found, _, _ = run(seed, mutant=options.mutant)
+    if options.evidence:
+        return evidence(options.seeds, options.most)
+    return many(range(options.first, options.first + options.seeds), which)
+
+
+def many(seeds: range, which: dict[str, Any]) -> int:
+    """Run worlds, say which failed and the pace, and return 1 if one did."""
+    began, failed, done = time.process_time(), 0, 0
+    for seed in seeds:
+        done += 1
+        found, _, _ = run(seed, **which)
         for each in found:
             print(f"seed {seed}: {each}")
         failed += bool(found)
-        if failed and options.mutant:
+        if failed and which.get("mutant"):
             break
-    many = seed + 1 - options.first
-    pace = 60.0 * many / (time.process_time() - began)
+    pace = 60.0 * done / (time.process_time() - began)
     python = ".".join(map(str, sys.version_info[:3]))
-    print(f"{failed} of {many} worlds failed; {pace:.0f} a minute of one core, Python {python}")
+    print(f"{failed} of {done} worlds failed; {pace:.0f} a minute of one core, Python {python}")
     return int(failed > 0)
+
+
+def evidence(seeds: int, most: int) -> int:
+    """Say how many worlds fail, in which world each mistake is found first, and what a year takes."""
+    failed = 0
+    for kind in WORLDS:
+        print(f"{kind}: ", end="")
+        failed |= many(range(seeds if kind == "node" else seeds // 4), {"kind": kind})
+    for mutant in MUTANTS:
+        first = next((seed for seed in range(most) if run(seed, mutant=mutant)[0]), None)
+        print(f"{mutant}: {f'in none of {most}' if first is None else f'world {first}'}", flush=True)
+    began = time.process_time()
+    found, seen, _ = run(0, **YEAR)
+    print(f"a year of daily rounds: {time.process_time() - began:.0f} s, {len(seen.sent)} reports, {found}")
+    return int(failed or bool(found))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from virtual_time import Host, Tape, VirtualLoop
 
 from hubbub import Survey
 from hubbub.wire import PartitionMap, Report, decode_response, decode_upload, encode_report, encode_upload
-from hubbub_aggregator.errors import AggregatorError
+from hubbub_aggregator.errors import AggregatorError, LeaseLostError
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive
 from hubbub_aggregator.web import LiveView
@@ -131,10 +131,15 @@ class World:
         devices: Light ones: they send the same bytes until they are answered.
         phones: Real agents.
         every: The length of a round.
+        pace: How much more rarely in a round those look who only look now and then.
     """
 
     log: Any
     partitions: int
+    bearable = frozenset({"StoreConflictError"})
+    """Errors by which a process may end and be begun again."""
+    asked = frozenset({"I1", "I5", "I9"})
+    """Of the invariants that a lost record breaks, those that are asked for."""
 
     def __init__(
         self,
@@ -146,6 +151,7 @@ class World:
         devices: int = 12,
         phones: int = 2,
         every: str = "1h",
+        pace: float = 1.0,
     ) -> None:
         self.tape, self.folder, self.disk, self.devices = tape, folder, disk, devices
         terms = {"every": every, "rounds": rounds}
@@ -159,9 +165,15 @@ class World:
         self.surveys = (self.survey, self.home)
         self.seen = Seen()
         self.loop = VirtualLoop(tape)
+        # `_keep` looks at how hosts end, but for the moment at which the world does.
+        self.loop.set_exception_handler(lambda *_: None)
         self.archive_path = folder / "node-archive.db"
         self.end_s = float(self.survey.round_end_s(rounds - 1) + self.survey.lateness_s + GRACE_S)
+        # Who only looks now and then looks as often in a round, however long it is.
+        self.pace = pace * self.survey.round_s / 3_600.0
         self.quiet = False
+        self.expected: set[str] = set()
+        """Errors of which somebody must have ended, after what befell this world."""
         self.doors: dict[str, network.Door] = {}
         self.phones = [Phone(self, place) for place in range(phones)]
         self._ahead: dict[str, float] = {}
@@ -208,13 +220,14 @@ class World:
             self._hosts[name] = host = Host(name)
             task = self.loop.start(host, life(name))
             while not task.done():
-                await asyncio.sleep(20.0)
+                await asyncio.sleep(20.0 * self.pace)
                 if self.fault(60):
                     self.say(f"{name}: is killed")
                     self._kill(host)
             if not task.cancelled() and (error := task.exception()) is not None:
                 self.seen.ended[type(error).__name__] += 1
-                self.say(f"{name}: ended by {type(error).__name__}: {error}")
+                if not isinstance(error, LeaseLostError):  # who stands by tries again and again
+                    self.say(f"{name}: ended by {type(error).__name__}: {error}")
                 if not isinstance(error, AggregatorError):
                     raise error
             self._kill(host)
@@ -230,7 +243,7 @@ class World:
     async def _collector(self, name: str) -> None:
         settings = GatewaySettings(delivery_s=10.0)
         app = create_app(
-            TroubledLog(self, name),
+            self.troubled(name),
             self.surveys,
             settings=settings,
             clock=lambda: self.now_s() + self._ahead.get(name, 0.0),
@@ -242,6 +255,10 @@ class World:
                 self.say(f"{name}: takes uploads")
                 await asyncio.Event().wait()
 
+    def troubled(self, name: str) -> Any:
+        """Return the log as a host has it."""
+        return TroubledLog(self, name)
+
     def appended(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
         """Append to the log itself."""
         found: dict[int, int] = self.log.append(batches)
@@ -251,18 +268,23 @@ class World:
 
     def look(self, view: LiveView, known: set[RoundKey]) -> None:
         """Note what a view shows; of releases those that are not known yet."""
+        new: list[RoundKey] = []
         for survey in view.snapshot()["surveys"]:
             for document in survey["rounds"]:
                 key = bytes.fromhex(survey["digest"]), document["round"] - 1
                 if document["sealed"]:
                     if key not in known:
-                        self.note(key, self._archived(key))
-                        known.add(key)
+                        new.append(key)
                 elif document["as_of"]:
                     steps = self.seen.steps.setdefault(key, [])
                     if not steps or steps[-1] != document["as_of"]:
                         steps.append(document["as_of"])
                         self.say(f"{self.called(key)} shows {document['as_of']} devices")
+        if new:
+            known.update(new)
+            with contextlib.closing(SqliteArchive(self.archive_path)) as archive:
+                for key in new:
+                    self.note(key, archive.get(key))
 
     def note(self, key: RoundKey, data: bytes | None) -> None:
         """Note a version of a release."""
@@ -305,7 +327,7 @@ class World:
 
     async def _clocks(self) -> None:
         while not self.quiet:
-            await asyncio.sleep(300.0)
+            await asyncio.sleep(300.0 * self.pace)
             for name in self._ahead:
                 if self.fault(30):
                     self._ahead[name] = (0.0, 5.0, -20.0, 4_000.0)[self.tape.pick(4)]
@@ -338,7 +360,7 @@ class World:
         self.quiet, self._ahead = True, dict.fromkeys(self._ahead, 0.0)
         self.say("from here on nothing goes wrong")
         self.calmed()
-        await self._while(kept + others, LAST_WORDS_S)
+        await self._while(kept + others, LAST_WORDS_S * self.pace)
         for host in self._hosts.values():
             host.kill()
         ended = [*kept, *others, *self._later]
@@ -371,7 +393,7 @@ class World:
 
     def replayed(self) -> dict[RoundKey, bytes]:
         """Return the releases that a new worker makes of the same records."""
-        log = MemoryLog(self.partitions, self.log.identity)
+        log = MemoryLog(self.log.partitions, self.log.identity)
         log.partition_map = self.log.partition_map
         log.append({number: [data for _, data in found] for number, found in self.records().items()})
         with contextlib.closing(SqliteArchive(":memory:")) as archive:
@@ -384,7 +406,8 @@ class World:
 
     def released(self) -> dict[RoundKey, bytes]:
         """Return the releases of the archive."""
-        return self._all(self._archived)
+        with contextlib.closing(SqliteArchive(self.archive_path)) as archive:
+            return self._all(archive.get)
 
     def counts(self, key: RoundKey) -> bytes | None:
         """Return the public counts of a released round."""
@@ -405,6 +428,24 @@ class World:
 
     def close(self) -> None:
         """Close what is open."""
+
+
+def crashing(world: World, who: str, thing: Any, names: Sequence[str]) -> None:
+    """Make some methods of a store end the process before or after they did their work."""
+    for name in names:
+        method = getattr(thing, name)
+
+        def cut(*given: Any, _method: Callable[..., Any] = method, _name: str = name, **more: Any) -> Any:
+            if world.fault(60):
+                world.say(f"{who}: ends before {_name}")
+                raise Crash
+            found = _method(*given, **more)
+            if world.fault(60):
+                world.say(f"{who}: ends after {_name}")
+                raise Crash
+            return found
+
+        setattr(thing, name, cut)
 
 
 W = TypeVar("W", bound=World)
@@ -428,8 +469,9 @@ def world(
     )
     try:
         with disk(folder) as recorded, contextlib.ExitStack() as patches:
-            # A process that is killed says nothing; here its tasks are cancelled, and uvicorn tells of each.
-            patches.enter_context(mock.patch.object(logging.getLogger("uvicorn.error"), "disabled", True))
+            # The story says it all. A process that is killed says nothing; here uvicorn tells of each task.
+            patches.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.ERROR)
             if not whole:
                 for what in _PURE:
                     patches.enter_context(what())
