@@ -14,8 +14,16 @@ from redis_harness import needs_redis, running
 from surveys import LABELS
 
 from hubbub.survey.survey import Survey
+from hubbub.transparency import Entry
 from hubbub_aggregator.runners.counters import LogCounter
-from hubbub_aggregator.stores import RecountFolder, RedisStore, SqliteArchive, connected, namespace_keys
+from hubbub_aggregator.stores import (
+    RecountFolder,
+    RedisStore,
+    SqliteArchive,
+    TransparencyLog,
+    connected,
+    namespace_keys,
+)
 from hubbub_deploy.cli import main
 from hubbub_topic.kafka import GrowingLog, create_topic, topics_of
 
@@ -58,6 +66,8 @@ def test_a_cluster_is_deleted_when_it_is_meant_and_stopped(
         assert others
         with contextlib.closing(SqliteArchive(data / "archive.sqlite")) as archive:
             archive.put((HEALTH.digest, 0), b"{}")
+        with contextlib.closing(TransparencyLog(data / "transparency.sqlite")) as entries:
+            entries.append([Entry("release", (HEALTH.digest, 1, bytes(32)))])
         about = {"survey": {"digest": HEALTH.digest.hex()}, "round": 1, "recount": {"without_issuers": ["x"]}}
         beside = RecountFolder(data).put(about)
         before = sorted(client.scan_iter())
@@ -77,8 +87,10 @@ def test_a_cluster_is_deleted_when_it_is_meant_and_stopped(
         assert (sorted(client.scan_iter()), (data / "archive.sqlite").exists()) == (before, True)
         assert main(["delete", str(data), "--cluster", str(settings), "--yes"]) == 0
         assert set(client.scan_iter()) == others
+        with contextlib.closing(TransparencyLog(data / "transparency.sqlite")) as entries:
+            assert entries.since(1) == [Entry("erased", (HEALTH.digest,))]
         assert namespace_keys(client, "ab")
-        assert list(data.iterdir()) == []
+        assert list(data.iterdir()) == [data / "transparency.sqlite"]
         assert (topics_of(kafka, name), len(topics_of(kafka, f"{name}x"))) == ([], 3)
         assert main(["delete", str(data), "--cluster", str(settings), "--yes"]) == 0  # nothing is left to do
         assert "topics   none" in capsys.readouterr().out

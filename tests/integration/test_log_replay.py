@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,8 +21,11 @@ from redis_harness import needs_redis, running
 from surveys import LABELS, VISITS
 
 from hubbub.survey.survey import Survey
+from hubbub.transparency import Entry
 from hubbub.wire.record import ReportsRecord, SealRecord, Segment, encode_record
+from hubbub_aggregator.runners import RoundReports
 from hubbub_aggregator.runners.publisher import Publisher, Worker
+from hubbub_aggregator.stores import TRANSPARENCY_FILE, TransparencyLog
 from hubbub_aggregator.stores.archive import SqliteArchive
 from hubbub_aggregator.stores.redis_store import RedisStore
 from hubbub_aggregator.stores.sqlite_store import SqliteStore
@@ -161,6 +165,25 @@ def test_replay_of_a_folder_notices_an_archive_that_differs(node: Path, tmp_path
     assert (other.stdout.count("differs"), other.stdout.count("damaged")) == (2, 2)
     assert other.stderr.count("the archive holds another release") == 2
     assert other.stderr.count("the archive holds a damaged release") == 2
+
+
+def test_a_replay_names_a_round_of_which_other_answers_are_listed(node: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(node, tmp_path / "copy")
+    with (
+        SqliteLog(folder / LOG_FILE, partitions=None) as log,
+        contextlib.closing(SqliteArchive(folder / ARCHIVE_FILE)) as archive,
+        contextlib.closing(TransparencyLog(folder / TRANSPARENCY_FILE)) as entries,
+    ):
+        reports = RoundReports(lambda: contextlib.nullcontext(log))
+        for place, key in enumerate(archive.rounds()):
+            made = reports.counted(json.loads(archive.get(key) or b""))
+            assert made is not None
+            digest, number, n, bits, root, over = made.entry.fields
+            root = root if place else bytes(32)
+            entries.append([Entry("counted", (digest, number, n, bits, root, over))])
+    done = hubbub("replay", folder)
+    assert done.returncode == 1
+    assert done.stderr.count("lists other answers") == 1
 
 
 @pytest.mark.parametrize(

@@ -279,3 +279,15 @@ def test_a_bounded_log_refuses_reports_and_lets_seals_through(tmp_path: Path) ->
         for before in (taken - 1, taken + 4):
             with pytest.raises(LogError, match="a cut must lie within the records that are there"):
                 log.trim({0: Cut(before)}, [])
+
+
+def test_records_of_a_released_round_wait_for_the_list_of_its_answers(tmp_path: Path) -> None:
+    node, waiting = Node(tmp_path, keep_s=1.0), {(HEALTH.digest, 0)}
+    with closing(node):
+        node.answer(0)
+        node.seal(0)
+        node.now_s += DAY
+        node.retention._is_waiting = waiting.__contains__
+        assert node.trim() == 0 and node.rounds() == {0}
+        waiting.clear()
+        assert node.trim() > 0 and node.rounds() == set()

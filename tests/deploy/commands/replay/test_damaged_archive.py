@@ -60,7 +60,7 @@ def test_a_bit_of_a_key_in_an_archive_is_told(tmp_path: Path, capsys: pytest.Cap
             assert capsys.readouterr().err.strip()
 
 
-@pytest.mark.parametrize("method", [None, 5, 7, 9])
+@pytest.mark.parametrize("method", [None, 5, 8, 10])
 def test_a_release_of_another_method_is_refused_by_every_command_that_reads_it(
     method: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
