@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+import second_implementation
 from web_device import FOLDER, NODE
 
 Results: TypeAlias = list[tuple[str, list[str]]]
@@ -19,6 +21,24 @@ def in_javascript(lines: Sequence[str]) -> Results:
     """The results of the checker of client/web."""
     assert NODE is not None
     return asked([NODE, str(FOLDER / "test" / "release-cli.js")], lines)
+
+
+def in_rust(program: Path, lines: Sequence[str]) -> Results:
+    """The results of the checker in Rust, "refused" and why where it does not know a form."""
+    return asked([program], lines)
+
+
+def build(folder: Path, *, fast: bool = False) -> Path:
+    """The checker in Rust."""
+    source = second_implementation.SOURCE.parent / "checker" / "main.rs"
+    return second_implementation.build(folder, fast=fast, source=source)
+
+
+def parts_of(path: str) -> set[str]:
+    """How checkers name the part that a path lies in, or the whole that it is a part of."""
+    plain = re.sub(r"\[\d+\]", "", path)
+    ends = {plain.replace("low to high", end) for end in ("low", "high")}
+    return {plain, plain.split(".")[0], *ends}
 
 
 def asked(command: Sequence[str | Path], lines: Sequence[str]) -> Results:

@@ -37,14 +37,14 @@ def narrow_at_hand() -> bool:
         return not built.returncode and not subprocess.run([program], check=False).returncode
 
 
-def build(folder: Path, *, fast: bool = False, narrow: bool = False) -> Path:
+def build(folder: Path, *, fast: bool = False, narrow: bool = False, source: Path = SOURCE) -> Path:
     """The program, with checks of overflow; two seconds of one core, or twenty where it is to be fast."""
     assert RUSTC is not None
-    program = folder / f"second-implementation-{32 if narrow else 64}"
+    program = folder / f"{source.parent.name}-{32 if narrow else 64}"
     level = "3" if fast else "0"
     words = ["--edition", "2021", "-C", f"opt-level={level}", "-C", "overflow-checks=on", "-D", "warnings"]
     target = NARROW if narrow else ()
-    subprocess.run([RUSTC, *words, *target, "-o", str(program), str(SOURCE)], check=True)
+    subprocess.run([RUSTC, *words, *target, "-o", str(program), str(source)], check=True)
     return program
 
 

@@ -1,0 +1,176 @@
+//! What a survey asks, as a release names it: values, categories, and the numbers that values stand for.
+
+use crate::channel::labels;
+use crate::pack::{fit, must, read, Answer, Value};
+
+pub struct Asked {
+    pub fields: Vec<Value>,
+    pub values: Vec<String>,
+    pub categories: Vec<String>,
+    /// The category of every input, from 0, per margin.
+    pub rows: Vec<Vec<usize>>,
+    /// The category of every value by name, none where it is in several.
+    pub of: Vec<Option<String>>,
+    pub points: Option<Vec<Option<f64>>>,
+    pub score: Option<(f64, f64)>,
+}
+
+const MISSING: &str = "missing";
+const MOST: i128 = 1 << 62;
+
+impl Asked {
+    /// A survey that was read and keeps its rules.
+    pub fn read(canonical: &[u8], inputs: usize) -> Answer<Asked> {
+        let Value::Array(fields) = read(canonical)? else { return Err("no survey") };
+        let mut found = Asked {
+            fields,
+            values: vec![],
+            categories: vec![],
+            rows: vec![],
+            of: vec![],
+            points: None,
+            score: None,
+        };
+        if found.fields.len() == 16 {
+            found.single(inputs)?;
+            return Ok(found);
+        }
+        let form = found.fields[8].array()?.to_vec();
+        match form[0].text()? {
+            "table" => found.table(&form, inputs)?,
+            "score" => {
+                let ends = form[4].array_of(2)?;
+                found.score = Some((ends[0].float()?, ends[1].float()?));
+            }
+            _ => return Err("a form that this checker does not know"),
+        }
+        Ok(found)
+    }
+
+    pub fn spec(&self, key: &str) -> Answer<&Value> {
+        let Value::Map(items) = &self.fields[7] else { return Err("no channel") };
+        let found = items.iter().find(|(own, _)| own.text() == Ok(key));
+        found.map(|(_, value)| value).ok_or("a key is missing")
+    }
+
+    pub fn int(&self, key: &str) -> Answer<i128> {
+        self.spec(key)?.int(0, MOST)
+    }
+
+    pub fn ints(&self, key: &str) -> Answer<Vec<i128>> {
+        self.spec(key)?.array()?.iter().map(|each| each.int(0, MOST)).collect()
+    }
+
+    fn single(&mut self, inputs: usize) -> Answer<()> {
+        let mut sizes = vec![];
+        for pair in self.fields[9].array()? {
+            let pair = pair.array_of(2)?;
+            self.categories.push(pair[0].text()?.to_string());
+            sizes.push(pair[1].index(1, inputs)?);
+        }
+        let row = labels(&sizes);
+        self.of = row.iter().map(|&c| Some(self.categories[c].clone())).collect();
+        let attribute = self.fields[5].array_of(4)?;
+        let last = inputs - 1;
+        if attribute[2].text()? == "number" {
+            let ends = attribute[3].array_of(2)?;
+            let points = grid(ends[0].float()?, ends[1].float()?, last);
+            self.values = number_names(&points);
+            self.points = Some(points.into_iter().map(Some).chain([None]).collect());
+        } else {
+            let names = names(attribute)?;
+            let mut indices: Vec<Vec<usize>> = vec![vec![]; last];
+            for index in 0..names.len() {
+                let map = &self.fields[8];
+                let x = if map.is_nil() { index } else { map.array()?[index].index(0, last)? };
+                indices[x].push(index);
+            }
+            let own = |(x, held): (usize, &Vec<usize>)| {
+                if held.len() > 1 { self.of[x].clone().unwrap() } else { names[held[0]].clone() }
+            };
+            self.values = indices.iter().enumerate().map(own).collect();
+            let alone = indices.iter().all(|held| held.len() == 1);
+            if attribute[2].text()? == "integer" && alone {
+                let number = |name: &String| name.parse::<f64>().ok();
+                self.points = Some(self.values.iter().map(number).chain([None]).collect());
+            }
+        }
+        self.values.push(MISSING.to_string());
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn table(&mut self, form: &[Value], inputs: usize) -> Answer<()> {
+        let attributes = self.fields[5].array()?.to_vec();
+        let mut repeat = inputs;
+        self.values = vec![String::new()];
+        for (attribute, item) in attributes.iter().zip(form[1].array()?) {
+            let (attribute, named) = (attribute.array_of(4)?, &item.array_of(2)?[1]);
+            let mut own = if named.is_nil() {
+                names(attribute)?
+            } else {
+                named.array()?.iter().map(|name| Ok(name.text()?.to_string())).collect::<Answer<_>>()?
+            };
+            own.push(MISSING.to_string());
+            let joined = |left: &String, name: &String| {
+                if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
+            };
+            let values = self.values.iter().flat_map(|left| own.iter().map(move |name| joined(left, name)));
+            self.values = values.collect();
+            repeat /= own.len();
+            self.rows.push((0..inputs).map(|x| x / repeat % own.len()).collect());
+            let id = attribute[0].text()?;
+            self.categories.extend(own.iter().map(|name| format!("{id}: {name}")));
+        }
+        self.of = vec![None; inputs];
+        Ok(())
+    }
+}
+
+/// The names of the values of a discrete attribute.
+fn names(attribute: &[Value]) -> Answer<Vec<String>> {
+    if attribute[2].text()? == "label" {
+        return attribute[3].array()?.iter().map(|label| Ok(label.text()?.to_string())).collect();
+    }
+    let ends = attribute[3].array_of(2)?;
+    must(attribute[2].text()? == "integer", "a domain that this checker does not know")?;
+    Ok((ends[0].int(-MOST, MOST)?..=ends[1].int(-MOST, MOST)?).map(|n| n.to_string()).collect())
+}
+
+fn grid(low: f64, high: f64, points: usize) -> Vec<f64> {
+    let step = (high - low) / (points - 1) as f64;
+    let along = |i: usize| {
+        if step == 0.0 { i as f64 / (points - 1) as f64 * (high - low) } else { i as f64 * step }
+    };
+    (0..points).map(|i| if i == points - 1 { high } else { along(i) + low }).collect()
+}
+
+/// Names of different numbers, with six digits or as many as tell them apart.
+fn number_names(numbers: &[f64]) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    for digits in 6..=17 {
+        found = numbers.iter().map(|&x| general(x, digits)).collect();
+        let mut sorted = found.clone();
+        sorted.sort();
+        sorted.dedup();
+        if sorted.len() == numbers.len() {
+            break;
+        }
+    }
+    found
+}
+
+/// A number as "%g" of C writes it.
+fn general(x: f64, digits: i32) -> String {
+    let text = format!("{:.*e}", fit(digits - 1), x);
+    let (mantissa, exponent) = text.split_once('e').unwrap();
+    let e: i32 = exponent.parse().unwrap();
+    let trimmed = |text: &str| {
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }.to_string()
+    };
+    if x == 0.0 || (-4..digits).contains(&e) {
+        let places = if x == 0.0 { 0 } else { digits - 1 - e };
+        return trimmed(&format!("{:.*}", fit(places), x));
+    }
+    format!("{}e{}{:02}", trimmed(mantissa), if e < 0 { '-' } else { '+' }, e.abs())
+}
