@@ -102,6 +102,8 @@ LONG = (
         f"lab/continuous_noise/test_profile.py::test_the_worst_pair_is_that_of_a_scan_a_hundred_times_denser[law{i}-"
         for i in (1, 3)
     ),
+    "simulation/test_worlds.py::test_every_mistake_is_found[nobody asks whether Redis came back older",
+    "statistical/test_transitions.py::test_pairs_of_five_values_have_the_variance_that_was_derived[changed-1.0",
     "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",
     "integration/test_cluster_commands.py::test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",

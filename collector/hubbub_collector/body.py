@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from starlette.types import Receive, Scope
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 

@@ -117,7 +117,7 @@ def test_canonical_bytes_give_back_the_survey() -> None:
 @pytest.mark.parametrize(
     ("place", "value", "words"),
     [
-        (1, 3, "version must be one of"),
+        (1, 5, "version must be one of"),
         (5, [], "must describe its 0 attributes, got 2"),
         (5, "age", "attributes must be an array"),
         (8, ["tables", []], "a form must be"),

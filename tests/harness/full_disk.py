@@ -64,7 +64,7 @@ def main() -> None:
     clock, collector = Clock(START_S), Collector()
     open_agent(folder, clock, collector).close()
     number = failures = 0
-    for room in range(0, 160_000, 4_000):
+    for room in range(0, 192_000, 4_000):
         with filled(folder, kind, room):
             agent = None
             try:

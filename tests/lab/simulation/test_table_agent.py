@@ -35,6 +35,9 @@ MIXED = Survey.parse(
     )
 )
 SHARP = Survey.parse(AGE_BY_SEX.replace("epsilon = 2.0", "epsilon = 20.0"))
+LONGER = Survey.parse(
+    AGE_BY_SEX.replace("epsilon = 2.0", "epsilon = 20.0").replace("rounds = 2", "rounds = 3")
+)
 
 
 @pytest.fixture
@@ -159,7 +162,7 @@ def test_a_corrected_attribute_is_another_value_for_the_table(open_agent, collec
     agent = open_agent(59.0)
     agent.set("age", 12)
     agent.set("sex", "m")
-    assert agent.enrol(SHARP).accepted
+    assert agent.enrol(LONGER).accepted
     agent.answer()
     assert agent.correct("age", 18).status == "corrected"
     assert agent.status().committed == pytest.approx(40.0, abs=1e-6)
