@@ -201,7 +201,8 @@ WRONG = {
     "mechanism name": (
         changed(LABELS, '"grr"', '"rappor"'),
         "mechanism.name",
-        "auto, bundle, key_value, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, optimal",
+        "auto, bundle, key_value, grr, pbgrr, subset, unary, local_hashing, levels, orbits, neighbourhood, "
+        "optimal",
         "'rappor'",
     ),
     "mechanism missing": (LABELS.split("[mechanism]")[0], "mechanism.name", "must be given", "nothing"),
