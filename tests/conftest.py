@@ -88,6 +88,8 @@ LONG = (
     "bench/test_subsampling.py::test_the_best_rate_is_no_worse_than_any_other",
     "client/surveys/test_list_memory.py::test_a_survey_of_as_many_elements_as_any_may_have_takes_no_more_than_they_do",
     "core/estimation/rounds/test_change.py::test_change_of_fresh_rounds_is_covered",
+    "core/estimation/test_crowd.py::test_intervals_of_the_crowd_hold_its_share[levels-None",
+    "deploy/commands/test_programme.py::test_standard_errors_are_as_simulated",
     *(
         f"core/estimation/rounds/test_change.py::test_change_of_memoised_rounds_is_covered_whoever_joins[setting{i}]"
         for i in (1, 2, 3, 5, 7, 8, 9)

@@ -14,7 +14,7 @@ from shrink import off_the_ordinary, shrunk
 from simulate import run, shortest
 
 HERE = Path(__file__).parent
-SEEDS = {"node": 120, "cluster": 40}
+SEEDS = {"node": 80, "cluster": 20}
 PARTS = 4
 TRACES = """
 from simulate import WORLDS, run
