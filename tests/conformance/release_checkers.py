@@ -35,7 +35,7 @@ def build(folder: Path, *, fast: bool = False) -> Path:
 
 
 def parts_of(path: str) -> set[str]:
-    """How checkers name the part that a path lies in, or the whole that it is a part of."""
+    """The name that checkers give to the part of a path, or to the whole that has this part."""
     plain = re.sub(r"\[\d+\]", "", path)
     ends = {plain.replace("low to high", end) for end in ("low", "high")}
     return {plain, plain.split(".")[0], *ends}

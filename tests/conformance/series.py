@@ -44,7 +44,7 @@ class Series:
 
     @property
     def file(self) -> Path:
-        """Where its first lines are stored."""
+        """The file of its first lines."""
         return Path(__file__).with_name(f"{self.name}.tsv")
 
     def case(self, number: int) -> Case:

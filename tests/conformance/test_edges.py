@@ -1,4 +1,4 @@
-"""Where numbers end, three implementations say the same of every kind of channel: edge_cases.py."""
+"""Three implementations agree about every kind of channel at the ends of its numbers: edge_cases.py."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _torn(steps: list[Step], chance: random.Random) -> list[Step]:
 
 
 def _apply(data: bytearray | None, steps: list[Step]) -> bytearray | None:
-    """The same content with some steps done to it, in place."""
+    """The content after some steps, changed in place."""
     for step in steps:
         if step.kind == "delete":
             data = None

@@ -51,7 +51,7 @@ LIFE = {"start": START_S, "length": DAY_S, "budget": BUDGET}
 def check_answers(
     surveys: list[Survey], reports: list[wire.Report], told: list[dict[str, Any]], final: dict[str, Any]
 ) -> None:
-    """What came holds every answer that was told of, each round once, and the account covers all of it."""
+    """Every answer that a page told of has come, each round once, and the account covers all of them."""
     came: dict[tuple[bytes, int], set[tuple[bytes, object]]] = defaultdict(set)
     for each in reports:
         came[each.digest, each.round].add((each.id, each.symbol))
@@ -127,7 +127,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def told_by(browser: Browser, url: str, script: str, *arguments: object) -> Any:
-    """What a script returns in a page of the site, which has `opened`, and `now` as its agents' clock."""
+    """The result of a script in a page of the site, which has `opened`, and `now` as its agents' clock."""
     browser.get(url)
     return browser.execute_async_script(
         "const done = arguments[arguments.length - 1]; const given = [...arguments].slice(0, -1);"

@@ -30,7 +30,7 @@ pytestmark = [
 
 
 def said(browser: Browser, page: Path, *files: Path) -> str:
-    """What the page says of some files."""
+    """The text of the page about some files."""
     browser.get(page.as_uri())
     browser.find_element(By.ID, "files").send_keys("\n".join(map(str, files)))
     results = browser.find_element(By.ID, "results")

@@ -35,7 +35,7 @@ LEAST_CUT: Final = 8
 """Records that were counted of a partition that is cut: fewer may have come again before it is noticed."""
 SLEEPS_S: Final = (0.0, 10.0, 25.0, 60.0)
 DISASTERS: Final = ("none", "grown", "older", "empty", "evicted", "lost", "cut")
-"""What befalls a world, once; the first is the ordinary."""
+"""Disasters, one of which befalls a world; the first is the ordinary course."""
 BORNE: Final = {
     "none": {"StoreConflictError", "LeaseLostError", "StoreError"},
     "grown": {"PartitionMapGrownError"},
@@ -59,7 +59,7 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """How many there are."""
+        """The number of partitions."""
         return len(self.held)
 
     def append(self, batches: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
@@ -107,7 +107,7 @@ class Topic:
 
 
 class Group:
-    """What assigns partitions: members that beat get them, those that are silent for a session lose them."""
+    """A group: members that beat get partitions, and those that are silent for a session lose theirs."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world

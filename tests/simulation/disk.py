@@ -12,7 +12,7 @@ import power_cut
 from power_cut import Step
 
 UNSYNCED: tuple[Literal["kept", "lost", "torn"], ...] = ("kept", "lost", "torn")
-"""What becomes of writes that no sync followed; "kept" is of a process that is killed, and no power cut."""
+"""The fates of writes that no sync followed; "kept" is of a process that is killed, and no power cut."""
 
 
 class Disk:
@@ -25,7 +25,7 @@ class Disk:
 
     @property
     def mark(self) -> int:
-        """How many steps were made."""
+        """The number of steps made."""
         return len(self.steps)
 
     def settle(self, machine: str) -> None:

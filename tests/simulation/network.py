@@ -66,7 +66,7 @@ class _Wire(asyncio.Transport):
         return ("127.0.0.1", 1) if name in ("peername", "sockname") else default
 
     def pause_reading(self) -> None:
-        """Whatever comes waits in the protocol."""
+        """Do nothing: bytes wait in the protocol."""
 
     resume_reading = pause_reading
 

@@ -22,7 +22,7 @@ from hubbub_aggregator.web import LiveView
 from hubbub_topic import Cut, LogError, SqliteLog
 
 KEEPS_S = (0.0, 600.0, 60.0)
-"""How long a node keeps its records."""
+"""The seconds for which a node keeps its records."""
 
 
 class NodeWorld(World):

@@ -35,7 +35,7 @@ class TestMemoryRedis(StoreContract):
 
 
 def tried(work: Callable[[], object]) -> str:
-    """What became of it, in words."""
+    """The outcome in words."""
     try:
         return repr(work())
     except StoreError as error:

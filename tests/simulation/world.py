@@ -1,4 +1,4 @@
-"""What all worlds share: a seed, time, hosts that end and begin again, collectors, devices, and who looks.
+"""The base of all worlds: a seed, time, hosts that end and begin again, collectors, devices, an observer.
 
 The code is the product's: the gateway as an ASGI application behind its own connections, its writer, agents
 on their ledgers. A world gives them time, random bytes, and trouble: hosts that are killed and begin again,
@@ -78,7 +78,7 @@ class Crash(BaseException):
 
 @dataclass
 class Seen:
-    """What an observer from outside has seen; the invariants are about it and the files."""
+    """An observer from outside; the invariants are about what it saw and about the files."""
 
     acknowledged: dict[bytes, RoundKey] = field(default_factory=dict)
     """Report id -> its round, of reports that a device was told are accepted."""
@@ -90,7 +90,7 @@ class Seen:
     """Devices behind each estimate that was shown while its round was open, in order."""
     ended: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    """What was found wrong while the world lived."""
+    """Faults found while the world lived."""
     story: list[str] = field(default_factory=list)
     trace: Any = field(default_factory=hashlib.sha256)
 

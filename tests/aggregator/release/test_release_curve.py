@@ -90,7 +90,7 @@ FEW = (
 
 
 def test_a_round_of_very_few_answers_is_released_whatever_they_were_asked_about() -> None:
-    """Where nobody was asked about the finest level a release says nothing of the values, and is no fault."""
+    """A release says nothing of the values if nobody was asked about the finest level, and is no fault."""
     survey = Survey.parse(FEW)
     said = Counter[bool]()
     for seed in range(60):

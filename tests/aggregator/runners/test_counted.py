@@ -1,4 +1,4 @@
-"""What a log says of counted reports: judged one by one here, and the same from every replay."""
+"""Lists of counted reports: each report is judged by itself here, and every replay gives the same list."""
 
 from __future__ import annotations
 

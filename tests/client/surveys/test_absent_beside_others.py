@@ -104,7 +104,7 @@ def absent_read_as_missing(survey: Survey) -> Query:
 
 
 def life(seed: int, named) -> tuple[float, float, float]:
-    """How much less than the truth is said, how much an answer raises it, and how much more is said."""
+    """The most by which an account was below the truth, rose by an answer, and was above the truth."""
     random, accountant = np.random.default_rng(seed), BayesianFilter(100.0)
     asked: dict[int, tuple[Survey, int | None]] = {}
     understated = raised = over = 0.0
