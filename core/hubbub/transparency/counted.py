@@ -162,7 +162,8 @@ def found_in(leaf: bytes, entry: Entry, tile: bytes) -> Found | None:
         tile: The tile in which the leaf would be; it may come from anybody.
 
     Raises:
-        NotLoggedError: If the tile is not the entry's.
+        NotLoggedError: If the tile is not the entry's, or one of several that is of fewer than CROWD reports:
+            the entry claims more reports than there are.
     """
     bits = entry.fields[3]
     try:
@@ -177,6 +178,9 @@ def found_in(leaf: bytes, entry: Entry, tile: bytes) -> Found | None:
         or not all(type(each) is bytes for each in fields)
     ):
         raise NotLoggedError("unlogged", f"a {_SUBJECT} must be an array of four strings")
+    if bits and len(fields[1]) < CROWD * LEAF_BYTES:
+        held = len(fields[1]) // LEAF_BYTES
+        raise NotLoggedError("unlogged", f"a {_SUBJECT} must be of {CROWD}, got {held}")
     found: Found | None = None
     words: tuple[Found, Found] = ("over quota", "counted")
     for word, root, path, leaves in zip(words, entry.fields[:3:-1], fields[2::-2], fields[::-2], strict=True):

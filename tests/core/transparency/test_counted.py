@@ -70,6 +70,21 @@ def test_roots_are_of_all_tiles_and_every_leaf_is_found_where_it_is() -> None:
         tlog.found_in(leaf, made.entry, made.tiles[tlog.tile_of(leaf, bits) ^ 1])
 
 
+@pytest.mark.parametrize("least", [4, 60, 128])
+def test_a_tile_of_fewer_than_a_crowd_is_refused_whatever_its_entry_claims(least: int) -> None:
+    """A log that claims more reports than there are cuts smaller tiles: what it learned, it learns once."""
+    made = counted(2_000, 10, 5, least)
+    bits = made.entry.fields[3]
+    claimed = tlog.Entry("counted", (DIGEST, 1, 10**9, *made.entry.fields[3:]))
+    for leaf in leaves(2_000, 5):
+        tile = made.tiles[tlog.tile_of(leaf, bits)]
+        if len(unpack(tile, "tile")[1]) >= 256 * 16:
+            assert tlog.found_in(leaf, claimed, tile) == "counted"
+            continue
+        with pytest.raises(tlog.NotLoggedError, match="of 256"):
+            tlog.found_in(leaf, claimed, tile)
+
+
 MADE = counted(2_000, 10, 7)
 
 
