@@ -101,7 +101,7 @@ def test_no_acknowledged_answer_is_lost_when_the_browser_is_killed(tmp_path: Pat
 
 
 def test_two_tabs_are_one_device(tmp_path: Path) -> None:
-    words = {**LIFE, "from": 0, "to": TAB_ROUNDS}
+    words = {**LIFE, "from": 0, "to": TAB_ROUNDS, "pages": 2}
     with page_devices.site(LONG) as site, running_browser(tmp_path) as browser:
         for tab in ("one", "two"):
             browser.switch_to.new_window("window")

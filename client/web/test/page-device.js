@@ -20,12 +20,29 @@ function tell(words) {
   return fetch('/told', { method: 'POST', body: JSON.stringify(words) });
 }
 
+/** Wait until so many pages of this origin are here, by messages alone: a hidden page's timers are slow. */
+function gathered(pages) {
+  const channel = new BroadcastChannel('here');
+  const own = crypto.randomUUID();
+  const seen = new Set([own]);
+  return new Promise((next) => {
+    channel.onmessage = ({ data }) => {
+      // Whoever hears of a new page says once more that it is here itself.
+      if (!seen.has(data)) channel.postMessage(own);
+      if (seen.add(data).size >= pages) next();
+    };
+    channel.postMessage(own);
+    if (pages <= 1) next();
+  });
+}
+
 /** Go through rounds, tell the server of every answer once it is made, and upload every eighth round. */
-export async function live({ start, length, budget, from, to, name = '' }) {
+export async function live({ start, length, budget, from, to, name = '', pages = 1 }) {
   let round = from;
   const agent = await opened({ budget, clock: () => start + round * length + 1 });
   await agent.refresh();
   await agent.set('age', 13);
+  await gathered(pages);
   for (; round < to; round++) {
     await agent.set('health', ATTRIBUTES[0].domain[round % 4]);
     const made = await agent.answer();
