@@ -79,6 +79,9 @@ NOT_QUICK = (
 # Modules of tests/integration that share one broker.
 ON_KAFKA = ("test_kafka", "test_cluster", "test_log_replay")
 
+# Modules whose tests share something that takes half a minute to make.
+TOGETHER = ("conformance/test_release_checkers.py", "core/test_house.py")
+
 # What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
 LONG = (
     "aggregator/release/test_disclosure.py::test_no_combination_of_what_is_published_depends_on_fewer_reports_than_a_cohort[1000",
@@ -88,7 +91,10 @@ LONG = (
     "bench/test_subsampling.py::test_the_best_rate_is_no_worse_than_any_other",
     "client/surveys/test_list_memory.py::test_a_survey_of_as_many_elements_as_any_may_have_takes_no_more_than_they_do",
     "core/estimation/rounds/test_change.py::test_change_of_fresh_rounds_is_covered",
-    "core/estimation/test_crowd.py::test_intervals_of_the_crowd_hold_its_share[levels-None",
+    *(
+        f"core/estimation/test_crowd.py::test_intervals_of_the_crowd_hold_its_share[{name}"
+        for name in ("levels-None", "grr-1600", "grr, 6-1600", "pbgrr-1600", "subset-1600", "unary-1600")
+    ),
     "deploy/commands/test_programme.py::test_standard_errors_are_as_simulated",
     *(
         f"core/estimation/rounds/test_change.py::test_change_of_memoised_rounds_is_covered_whoever_joins[setting{i}]"
@@ -104,7 +110,14 @@ LONG = (
         f"lab/continuous_noise/test_profile.py::test_the_worst_pair_is_that_of_a_scan_a_hundred_times_denser[law{i}-"
         for i in (1, 3)
     ),
-    "simulation/test_worlds.py::test_every_mistake_is_found[nobody asks whether Redis came back older",
+    *(
+        f"simulation/test_worlds.py::test_every_mistake_is_found[{mistake}"
+        for mistake in (
+            "nobody asks whether Redis came back older",
+            "a late batch is answered as accepted",
+            "a save compares no offset",
+        )
+    ),
     "statistical/test_transitions.py::test_pairs_of_five_values_have_the_variance_that_was_derived[changed-1.0",
     "integration/test_agent_kill.py::test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise",
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",
@@ -180,6 +193,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _is_in(item.path, NOT_QUICK):
             item.add_marker("quick")
         stem = item.path.stem
+        if _is_in(item.path, TOGETHER):
+            item.add_marker(pytest.mark.xdist_group(stem))
         if item.path.is_relative_to(tests / "integration"):
             item.add_marker(pytest.mark.xdist_group("kafka" if stem.startswith(ON_KAFKA) else stem))
 
