@@ -92,7 +92,7 @@ RUNS = {
     "numeric": Run("bench/papers/numeric.py", "the variance of a number's mean, by mechanism", markdown=True),
     "overload": Run("bench/overload.py", "four times a slowed capacity, and who comes after it"),
     "page-devices": Run(
-        "bench/long.py tests/integration/test_page_devices.py", "a browser killed 200 times, two tabs, 1,000 pages"
+        "bench/long.py tests/integration/test_page_devices.py", "a browser killed 200 times, 1,000 pages"
     ),
     "papers": Run("bench/papers/papers.py --table", "the papers' claims beside what is exact", markdown=True),
     "peers": Run("bench/peers/peers.py speed", "other libraries beside this one: speed", markdown=True),
