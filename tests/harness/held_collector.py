@@ -126,7 +126,7 @@ def read(sock: socket.socket, number: int = 1) -> bytes:
             ends = match.end() + (int(length[1]) if length else 0)
             if ends > len(found):
                 break
-            number -= length is not None  # else it asks to go on
+            number -= not match[0].startswith(b"HTTP/1.1 100")  # that one asks to go on
             begin = ends
     return found
 

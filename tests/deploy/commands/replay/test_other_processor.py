@@ -29,9 +29,9 @@ def node(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kernel", ["Prescott", "Haswell", "SkylakeX"])
+@pytest.mark.parametrize("kernel", ["Prescott", "SkylakeX"])
 def test_the_arithmetic_of_another_processor_is_no_difference(node: Path, kernel: str) -> None:
-    """OpenBLAS has its kernels by name; where NumPy has another library, all three are one."""
+    """OpenBLAS has its kernels by name; where NumPy has another library, both are one."""
     done = subprocess.run(
         [sys.executable, "-m", "hubbub_deploy", "replay", str(node)],
         env={**os.environ, "OPENBLAS_CORETYPE": kernel, "COLUMNS": "120"},
