@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
-from interval_cases import LABELS, NUMBERS, _estimator, exists
-from label_trees import SHAPES, common, rows_of, tree
+from interval_cases import LABELS, NUMBERS, _estimator, common, exists, label_tree, rows_of
 from scipy.stats import binom
 
 from hubbub.estimation import Estimate, ScoreEstimator, estimator_for
@@ -139,7 +138,7 @@ def settings(part: str) -> Iterator[Setting]:
         yield from key_values()
     if part == "trees":
         for epsilon in TREES:
-            hierarchy = tree(SHAPES[2], spread=3.0)
+            hierarchy = label_tree()
             channel = nested_levels(hierarchy, epsilon=epsilon)
             estimator = estimator_for(channel, category_of=rows_of(hierarchy))
             yield Setting(f"tree of 5/40/300, epsilon {epsilon:g}", estimator, common(hierarchy.inputs))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.estimation.choice import AnyEstimator
+from hubbub.mechanisms import Hierarchy
 from hubbub.mechanisms.tree import tree
 from hubbub_authoring import mechanisms as m
 from hubbub_authoring.mechanisms.optimal import MAX_POINTS, optimal_curve, optimal_mean
@@ -152,3 +154,36 @@ def cases(names: list[str], values: list[int], epsilons: list[float], devices: l
         for population in POPULATIONS
         if not (name.startswith("optimal") and k > MAX_POINTS)
     ]
+
+
+LABEL_TREE = (5, 40, 300)
+"""Cells of the levels of a tree of labels."""
+COMMON = 5
+"""Of the crowd of a tree three quarters have one of so many values, the others any."""
+
+
+def label_tree() -> Hierarchy:
+    """Return a tree whose categories differ in size by three times at most, and missing."""
+    chance = np.random.default_rng(LABEL_TREE)
+
+    def cut(total: int, parts: int) -> list[int]:
+        weights = np.cumsum(chance.uniform(1.0, 3.0, parts))
+        ends = np.rint(weights[:-1] / weights[-1] * (total - parts)).astype(int) + np.arange(1, parts)
+        return np.diff([0, *ends, total]).tolist()
+
+    inner = cut(LABEL_TREE[2], LABEL_TREE[1])
+    ends = np.cumsum([0, *cut(LABEL_TREE[1], LABEL_TREE[0])])
+    return Hierarchy.of([*(inner[a:b] for a, b in pairwise(ends)), 1])
+
+
+def rows_of(hierarchy: Hierarchy) -> NDArray[np.intp]:
+    """Return the categories of every level above the values."""
+    starts = np.cumsum([0, *hierarchy.bins[:-1]])
+    return np.stack([each + start for each, start in zip(hierarchy.labels[:-1], starts, strict=False)])
+
+
+def common(inputs: int) -> Floats:
+    """Return the shares of a crowd of which three quarters have one of a few values."""
+    crowd = np.full(inputs, 0.25 / (inputs - COMMON))
+    crowd[np.random.default_rng(7).choice(inputs, COMMON, replace=False)] = 0.75 / COMMON
+    return crowd

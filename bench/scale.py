@@ -27,7 +27,6 @@ import redis
 from closed_loop import cpu_s, post_all
 from servers import CORES, broker, redis_server
 
-import hubbub
 import kafka
 from hubbub_topic.kafka.topic import create_topic
 
@@ -144,7 +143,7 @@ def uploaded(bootstrap: str) -> float:
     """Return seconds of a collector for an upload of one report."""
     topic, least = f"scale-{time.time_ns()}", float("inf")
     create_topic(bootstrap, topic, partitions=8)
-    survey, rng = hubbub.Survey.parse(collector.survey_text()), np.random.default_rng(3)
+    survey, rng = collector.survey_of_today(), np.random.default_rng(3)
     head = b"POST /v1/reports HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n"
     with collector.server("gateway", bootstrap, topic) as (port, pid):
         for _ in range(REPEATS):

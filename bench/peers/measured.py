@@ -22,7 +22,6 @@ import accuracy
 import filters
 import numpy as np
 import reckoning
-import research
 from libraries import BINARY, GRR, OURS, PEERS
 from populations import has_ages
 
@@ -207,11 +206,6 @@ def errors_section(options: argparse.Namespace) -> None:
     accuracy.section(options.adult, EPSILONS, table, three)
 
 
-def research_section(options: argparse.Namespace) -> None:
-    """Print the errors of research codes that no package brings."""
-    research.section(EPSILONS, table, three)
-
-
 def filter_section(options: argparse.Namespace) -> None:
     """Print the cost of a step of the filter."""
     k, past = 1_000, 1_000
@@ -242,7 +236,6 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "clients": client_section,
     "binary": binary_section,
     "errors": errors_section,
-    "research": research_section,
     "filter": filter_section,
     "composition": composition_section,
 }
@@ -250,7 +243,6 @@ TITLES = {
     "clients": "Clients and servers",
     "binary": "Two values",
     "errors": "Errors",
-    "research": "Research codes",
     "filter": "A step of the privacy filter",
     "composition": "Composition",
 }
@@ -262,7 +254,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
     parser.add_argument("--adult", type=Path, help="a file with a column `age`")
     options = parser.parse_args(arguments)
-    speed = [name for name in SECTIONS if name not in ("errors", "research")]
+    speed = [name for name in SECTIONS if name != "errors"]
     named = [each for name in options.sections for each in (speed if name == "speed" else [name])]
     sections = named or list(SECTIONS)
     if strange := set(sections) - set(SECTIONS):

@@ -1,8 +1,8 @@
 """Other libraries for local differential privacy beside this one, in one run.
 
     make peers                                every section
-    make peers ARGS="clients errors"          some: clients, binary, errors, research, filter, composition
-    make peers ARGS=speed                     all of these but errors and research
+    make peers ARGS="clients errors"          some: clients, binary, errors, filter, composition
+    make peers ARGS=speed                     all of these but errors
     make peers ARGS="--adult FILE errors"     ages from a file of UCI Adult
     make peers ARGS=--audit                   an audit of their mechanisms and of ours
     make evidence NAME=peers                  the same, kept in evidence/

@@ -29,7 +29,7 @@ MOST_LINES = {
     "aggregator": 16_680,
     "results": 1_020,
     "deploy": 11_825,
-    "bench": 17_550,
+    "bench": 16_670,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -4,8 +4,8 @@ An estimate is read as its share plus normal noise of known standard deviation, 
 an unknown law of numbers that are not negative. That law is found by nonparametric maximum likelihood (Kiefer
 and Wolfowitz 1956; Jiang and Zhang 2009), and every share is its posterior mean; then `norm_sub` makes them
 sum to their total. Where most shares are near nothing, the view had a half to a thirtieth of the raw
-estimates' squared error (evidence/views.json). It is biased, it is shown beside them and never
-alone, and it has no intervals; alerts, tests and changes look at raw estimates.
+estimates' squared error. It is biased, it is shown beside them and never alone, and it has no intervals;
+alerts, tests and changes look at raw estimates.
 
 A category of FEW values or more has a law of its own, which suits its values best; all others share one.
 """

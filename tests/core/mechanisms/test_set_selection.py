@@ -94,7 +94,7 @@ def test_200_items_and_8_of_a_device_have_the_error_of_the_formula():
 
     n x the mean square error of 200 items is a mean of some 200 independent squares, of relative deviation
     sqrt(2/200) = .1; ten rounds make it .032 and the mean of items and rounds' formula is exact, so .16 is
-    5 deviations: a false alarm below 1e-6. `make evidence NAME=sets` has enough rounds for 2 %.
+    5 deviations: a false alarm below 1e-6.
     """
     channel = set_selection(200, most=8, epsilon=1.0)
     p, q = float(channel.p), float(channel.q)
