@@ -11,6 +11,7 @@ faces of their own.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import subprocess
@@ -107,6 +108,12 @@ def given(face: Path) -> dict[str, str]:
     }
 
 
+@functools.cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Return every node of a tree, which is walked once: each count reads them all."""
+    return tuple(ast.walk(tree))
+
+
 def is_name(node: ast.AST, name: str) -> bool:
     """Return whether an expression is that plain name."""
     return isinstance(node, ast.Name) and node.id == name
@@ -116,7 +123,7 @@ def typing_only(tree: ast.AST) -> set[ast.AST]:
     """Nodes that type checkers alone read."""
     return {
         child
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.If) and is_name(node.test, "TYPE_CHECKING")
         for part in node.body
         for child in ast.walk(part)
@@ -127,7 +134,7 @@ def in_text(tree: ast.AST, me: str, known: dict[str, Path]) -> set[str]:
     """Modules that a module names as text: a registry loads them later, and no reader of imports sees it."""
     return {
         node.value
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
     } - {me}
 
@@ -138,14 +145,14 @@ def behind(
     """Modules that a module reaches through lazy faces; those that type checkers alone read if asked."""
     out: set[str] = set()
     skip = set() if typed else typing_only(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if not isinstance(node, ast.ImportFrom) or not node.module or node in skip:
             continue
         for alias in node.names:
             if alias.name in faces.get(node.module, {}):
                 out.add(faces[node.module][alias.name])
             room = f"{node.module}.{alias.name}"
-            for use in ast.walk(tree) if room in faces else ():
+            for use in nodes(tree) if room in faces else ():
                 if isinstance(use, ast.Attribute) and is_name(use.value, alias.asname or alias.name):
                     out |= {faces[room][use.attr]} if use.attr in faces[room] else set()
     return (out & known.keys()) - {me}
@@ -155,7 +162,7 @@ def imports(tree: ast.AST, me: str, known: dict[str, Path], *, typed: bool = Fal
     """Modules of ours that a module imports, those inside functions included, type checkers' if asked."""
     out: set[str] = set()
     skip = set() if typed else typing_only(tree)
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if node in skip:
             continue
         if isinstance(node, ast.Import):
@@ -257,7 +264,7 @@ def kind_checks(trees: dict[str, ast.Module]) -> int:
     """Sites that ask by isinstance for a kind of channel or form, outside these classes."""
     bases: dict[str, set[str]] = defaultdict(set)
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 bases[node.name] |= {ast.unparse(base).split(".")[-1] for base in node.bases}
     kinds = set(CHANNELS)
@@ -269,18 +276,18 @@ def kind_checks(trees: dict[str, ast.Module]) -> int:
         and is_name(node.func, "isinstance")
         and bool({word.split(".")[-1] for word in re.findall(r"[\w.]+", ast.unparse(node.args[1]))} & kinds)
         and not any(
-            isinstance(holder, ast.ClassDef) and holder.name in kinds and node in set(ast.walk(holder))
-            for holder in ast.walk(tree)
+            isinstance(holder, ast.ClassDef) and holder.name in kinds and node in nodes(holder)
+            for holder in nodes(tree)
         )
         for tree in trees.values()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
     )
 
 
 def named_twice(trees: dict[str, ast.Module]) -> list[str]:
     """Names of classes that mean two things."""
     found = Counter(
-        node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        node.name for tree in trees.values() for node in nodes(tree) if isinstance(node, ast.ClassDef)
     )
     return sorted(name for name, times in found.items() if times > 1)
 

@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 START_S = 120.0  # two JVMs on a busy core take ten
 STOP_S = 15.0
 # Small on purpose: a laptop runs three of them. Records lie in the page cache, not in the heap.
-JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=4")
+JAVA_OPTIONS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC")
 
 
 class Failed(Exception):  # noqa: N818 - it says what happened

@@ -112,10 +112,6 @@ def test_a_section_names_only_what_is_there() -> None:
     assert found[1].endswith("names what is not there: 'quick'")
 
 
-def test_the_source_has_no_fault_and_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert docstrings.main() == 0, capsys.readouterr().err
-
-
 def test_a_tree_without_source_does_not_pass(
     tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

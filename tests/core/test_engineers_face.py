@@ -96,7 +96,8 @@ def test_an_estimate_says_the_same_in_another_process(survey: Survey) -> None:
     assert told(fresh) == said
     assert told(pickle.loads(pickle.dumps(estimate))) == said  # noqa: S301 - with what it has kept by now
     crowd = estimate.of_crowd(asked=9000)
-    assert told(pickle.loads(pickle.dumps(crowd))) == told(crowd)  # noqa: S301 - as above
+    again = pickle.loads(pickle.dumps(crowd))  # noqa: S301 - as above
+    assert repr(again.intervals()) == repr(crowd.intervals())
 
 
 @pytest.mark.parametrize("survey", ALL.values(), ids=ALL)

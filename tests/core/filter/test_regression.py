@@ -170,7 +170,7 @@ def answer(draw: st.DrawFn) -> tuple[Regression, int]:
     return Regression(kind, SQUARE, (a, b), c, epsilon, *ends), draw(st.integers(0, 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(answer(), min_size=1, max_size=4))
 def test_a_bound_is_above_every_point_and_soon_close_to_one(answers):
     points = grid(SQUARE, 41)

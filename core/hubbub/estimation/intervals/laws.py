@@ -184,7 +184,10 @@ class JoinedLaw:
         found = [part.kinds(piece) for part, piece in zip(self.parts, self._split(shares), strict=True)]
         most = max(len(variances) for variances, _ in found)
         columns = [
-            [np.pad(table, ((0, most - len(table)), (0, 0))) for table in pair]
+            [
+                table if len(table) == most else np.pad(table, ((0, most - len(table)), (0, 0)))
+                for table in pair
+            ]
             for pair in zip(*found, strict=True)
         ]
         return np.concatenate(columns[0], axis=1), np.concatenate(columns[1], axis=1)

@@ -46,7 +46,7 @@ def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
     Returns:
         The quantiles, of the shape that both broadcast to.
     """
-    z, skewness = np.broadcast_arrays(np.asarray(z, np.float64), np.asarray(skewness, np.float64))
+    z, skewness = np.asarray(z, np.float64), np.asarray(skewness, np.float64)
     sign = np.where(skewness < 0, -1.0, 1.0)
     g = np.minimum(np.abs(skewness), 3.0 * np.abs(z))
     plain = g < _SYMMETRIC
@@ -116,7 +116,9 @@ def _reach(variance: Floats, third: Floats, z: float, most_skew: float) -> Float
     root = np.sqrt(variance)
     skewness = np.divide(third, variance * root, out=np.zeros_like(root), where=variance > 0)
     reach = root * skew_quantile(z, skewness)
-    return np.asarray(np.where(side * skewness < -most_skew, z * root, reach))
+    return np.asarray(
+        reach if most_skew == np.inf else np.where(side * skewness < -most_skew, z * root, reach)
+    )
 
 
 def half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
@@ -124,6 +126,8 @@ def half_jump(variances: Floats, thirds: Floats, step: Floats) -> Floats:
 
     A sum of rare jumps of size a has the variance a^2 and the third moment a^3 times their number.
     """
+    if (step > 0.0).all():
+        return np.zeros_like(step)
     jumps = np.divide(np.abs(thirds), variances, out=np.zeros_like(thirds), where=variances > 0.0)
     return np.where(step > 0.0, 0.0, jumps.max(axis=0) / 2.0)
 
@@ -142,13 +146,13 @@ def reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float
     Returns:
         Shape (c,), of the sign of z.
     """
-    variances = np.concatenate([variances.sum(axis=0, keepdims=True), variances])
-    thirds = np.concatenate([thirds.sum(axis=0, keepdims=True), thirds])
-    whole, *kinds = _reach(variances, thirds, z, most_skew)
+    whole = _reach(variances.sum(axis=0), thirds.sum(axis=0), z, most_skew)
+    if not ((thirds > 0.0).any(axis=0) & (thirds < 0.0).any(axis=0)).any():
+        return whole
     # A kind without skew has a third moment of rounding alone, whose sign says nothing.
-    least = _SYMMETRIC * np.maximum(variances[1:], 0.0) ** 1.5
-    mixed = (thirds[1:] > least).any(axis=0) & (thirds[1:] < -least).any(axis=0)
-    apart = np.sqrt(np.square(kinds).sum(axis=0))
+    least = _SYMMETRIC * np.maximum(variances, 0.0) ** 1.5
+    mixed = (thirds > least).any(axis=0) & (thirds < -least).any(axis=0)
+    apart = np.sqrt(np.square(_reach(variances, thirds, z, most_skew)).sum(axis=0))
     side = 1.0 if z > 0 else -1.0
     return np.asarray(np.where(mixed, side * np.maximum(apart, side * whole), whole))
 

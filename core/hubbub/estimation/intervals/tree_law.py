@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -86,10 +87,15 @@ class LevelsLaw:
 
         The variance is of degree 2 in f, so its slope follows from its values at 0, f and 1.
         """
-        none, here, whole = (
-            self.moments(at)[0] for at in (np.zeros_like(shares), shares, np.ones_like(shares))
-        )
+        none, whole = self._ends
+        here = self.moments(shares)[0]
         return np.asarray(shares**2 * (whole - here) + (1.0 - shares) ** 2 * (here - none))
+
+    @cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        """The variances where nobody and where everybody is in the cell."""
+        none, whole = np.zeros_like(self.step), np.ones_like(self.step)
+        return self.moments(none)[0], self.moments(whole)[0]
 
     def _kinds(self, shares: Floats, which: int) -> tuple[Floats, Floats]:
         variances, thirds = [], []
@@ -131,15 +137,24 @@ class LevelsLaw:
         places with the numbers d and e: so the third moment has their central moments over the places, where
         one level by itself has the raw ones. The mean of d is 1, as the estimate is unbiased.
         """
-        squares, spread = np.zeros_like(shares), np.zeros_like(shares)
-        for part in self.parts:
-            scale, rest = self.n / part.size, part.rest[which]
-            d = scale * (part.own[0] - rest[0])
-            squares += d**2 / scale
-            spread += scale * (part.own[1] - part.own[0] ** 2 - rest[1] + rest[0] ** 2)
+        squares, spread = self._apart[which]
         mixed = shares * (1.0 - shares)
         # E d^3 less E (d - 1)^3, where E d = 1.
         return np.asarray(self.n * mixed * (3.0 * spread + (1.0 - 2.0 * shares) * (3.0 * squares - 2.0)))
+
+    @cached_property
+    def _apart(self) -> list[tuple[Floats, Floats]]:
+        """The sums over levels of d^2 n_k / n and of e, of every population."""
+        found = []
+        for which in range(len(self.parts[0].rest)):
+            squares, spread = np.zeros_like(self.step), np.zeros_like(self.step)
+            for part in self.parts:
+                scale, rest = self.n / part.size, part.rest[which]
+                d = scale * (part.own[0] - rest[0])
+                squares += d**2 / scale
+                spread += scale * (part.own[1] - part.own[0] ** 2 - rest[1] + rest[0] ** 2)
+            found.append((squares, spread))
+        return found
 
 
 def single_level_law(

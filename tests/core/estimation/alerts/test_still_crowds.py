@@ -47,12 +47,11 @@ def alarms(channel, pairs):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("answering", [0.1, 0.5, 0.9])
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize(("name", "answering"), list(zip(MADE, [0.1, 0.5, 0.9, 0.5, 0.1, 0.9], strict=True)))
 def test_other_devices_of_a_still_crowd_are_no_change(name, answering):
     """400 pairs of 400 devices at a rate of .01, for jumps and for joint changes: at most binomial(400, .01).
 
-    More than its quantile at 1e-7 would be seen with that probability in each of 36 counts, were the rate
+    More than its quantile at 1e-7 would be seen with that probability in each of 12 counts, were the rate
     just the stated one. With the law of the devices counted, joint changes were 40 to 310 where a tenth or a
     half answers.
     """

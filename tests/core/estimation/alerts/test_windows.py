@@ -88,10 +88,10 @@ def test_a_pooled_window_is_the_estimate_of_all_its_reports(channel):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("jump", "drift", "within"), [(2.0, 0.0, 13), (0.0, 0.1, 26)], ids=["jump", "drift"])
 def test_a_slow_change_is_found_where_neighbours_do_not_see_it(jump, drift, within):
-    """20 runs of GRR of 3, epsilon 1, 2,000 reports, at a rate of 5e-4 for changes: found in 18 and more.
+    """10 runs of GRR of 3, epsilon 1, 2,000 reports, at a rate of 5e-4 for changes: found in 9 and more.
 
-    By evidence/scan.json it is found in all but few of 200. Were it found in .95 of runs, 17 or fewer of 20
-    would have a probability of .08; the seed is fixed. Neighbours find 2 at most, of a chance of .04 each.
+    By evidence/scan.json it is found in all but few of 200. Were it found in .95 of runs, 8 or fewer of 10
+    would have a probability of .09; the seed is fixed. Neighbours find 2 at most, of a chance of .04 each.
     """
     channel, n = grr(3, epsilon=1.0), 2000
     estimator = estimator_for(channel)
@@ -99,7 +99,7 @@ def test_a_slow_change_is_found_where_neighbours_do_not_see_it(jump, drift, with
     error = estimator.expected_estimate(SHARES, n).of_crowd().printed_errors[0][0]
     moved = error * np.concatenate([np.zeros(STILL), jump + drift * np.arange(1, within + 1)])
     chance, found, beside = np.random.default_rng(3), 0, 0
-    for _ in range(20):
+    for _ in range(10):
         rounds = rounds_of(channel, SHARES + np.outer(moved, [-1.0, 1.0, 0.0]), n, chance)
         later = range(STILL + 1, len(rounds) + 1)
         found += any(changed(channel, rounds[:t], 0, 5e-4) for t in later)
@@ -108,7 +108,7 @@ def test_a_slow_change_is_found_where_neighbours_do_not_see_it(jump, drift, with
             or joint_alerts(channel, estimator, *rounds[t - 2 : t], rate=2.5e-4)
             for t in later
         )
-    assert found >= 18 and beside <= 2
+    assert found >= 9 and beside <= 2
 
 
 @pytest.mark.statistical
