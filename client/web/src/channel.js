@@ -4,18 +4,11 @@
  * @module
  */
 
-import { SetSelection } from './channels/items.js';
 import { Keys } from './channels/keys.js';
-import { Orbits, ShortOrbits } from './channels/orbits.js';
-import { SampledParts } from './channels/parts.js';
-import { NestedLevels, SetLevels, Subset, Tree, Unary } from './channels/sets.js';
-import {
-  CategoryGrr, Dense, Grr, LevelsTable, LocalHashing, PbGrr, TreeNode, Weighted,
-} from './channels/tables.js';
 import { must } from './msgpack.js';
 
 /**
- * @typedef {object} Channel
+ * @typedef {object} Drawn
  * @property {number} inputs K, the missing one included and last
  * @property {boolean} tellsInputs whether single inputs are told, as a table of several attributes needs
  * @property {() => import('./channels/keys.js').Ratio} ratio the largest ratio of a symbol's probabilities
@@ -26,39 +19,50 @@ import { must } from './msgpack.js';
  * @property {() => import('./channels/distance.js').Distance} distance
  */
 
-/** @type {Record<string, {keys: string[], new (keys: Keys): Channel}>} */
+const hashing = () => import('./channels/hashing.js');
+const items = () => import('./channels/items.js');
+const leveled = () => import('./channels/leveled.js');
+const orbits = () => import('./channels/orbits.js');
+const parts = () => import('./channels/parts.js');
+const sets = () => import('./channels/sets.js');
+const tables = () => import('./channels/tables.js');
+
+/** A channel, and the name of its kind. @typedef {Drawn & {kind: string}} Channel */
+
+/** Kinds by name; a page loads those that it meets. @type {Record<string, () => Promise<{keys: string[], new (keys: Keys): Drawn}>>} */
 const KINDS = {
-  grr: Grr,
-  pbgrr: PbGrr,
-  category_grr: CategoryGrr,
-  dense: Dense,
-  curve: Dense,
-  weighted: Weighted,
-  levels: LevelsTable,
-  tree_node: TreeNode,
-  local_hashing: LocalHashing,
-  subset: Subset,
-  unary: Unary,
-  set_levels: SetLevels,
-  nested_levels: NestedLevels,
-  tree: Tree,
-  orbits: Orbits,
-  short_orbits: ShortOrbits,
-  set: SetSelection,
-  parts: SampledParts,
+  grr: async () => (await tables()).Grr,
+  pbgrr: async () => (await tables()).PbGrr,
+  category_grr: async () => (await tables()).CategoryGrr,
+  dense: async () => (await tables()).Dense,
+  curve: async () => (await tables()).Dense,
+  weighted: async () => (await tables()).Weighted,
+  levels: async () => (await leveled()).LevelsTable,
+  tree_node: async () => (await leveled()).TreeNode,
+  local_hashing: async () => (await hashing()).LocalHashing,
+  subset: async () => (await sets()).Subset,
+  unary: async () => (await sets()).Unary,
+  set_levels: async () => (await sets()).SetLevels,
+  nested_levels: async () => (await sets()).NestedLevels,
+  tree: async () => (await sets()).Tree,
+  orbits: async () => (await orbits()).Orbits,
+  short_orbits: async () => (await orbits()).ShortOrbits,
+  set: async () => (await items()).SetSelection,
+  parts: async () => (await parts()).SampledParts,
 };
 
 /**
  * Return the channel that a map states.
  *
  * @param {import('./msgpack.js').Value} map
- * @returns {Channel}
+ * @returns {Promise<Channel>}
  * @throws {import('./msgpack.js').Refused} It breaks a rule of its kind.
  */
-export function readChannel(map) {
+export async function readChannel(map) {
   const keys = new Keys(map);
   const kind = keys.kind();
   must(Object.hasOwn(KINDS, kind), 'an unknown kind of channel');
-  keys.exactly(KINDS[kind].keys);
-  return new KINDS[kind](keys);
+  const Kind = await KINDS[kind]();
+  keys.exactly(Kind.keys);
+  return Object.assign(new Kind(keys), { kind });
 }

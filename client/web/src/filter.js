@@ -11,7 +11,6 @@
 
 import { parts, unitsDown } from './exact.js';
 import { Refused, must } from './msgpack.js';
-import { Bundle } from './survey.js';
 
 /** @typedef {import('./survey.js').Survey} Survey */
 /** @typedef {import('./channels/distance.js').Distance} Distance */
@@ -331,8 +330,9 @@ export class Filter {
    */
   resolve(ticket, symbol, keys) {
     const [held, query] = this.#waiting(ticket);
-    must(query.survey.form instanceof Bundle, 'no bundle');
-    const { column, many, cells } = query.survey.form.moved(symbol);
+    const moved = query.survey.form.moved?.(symbol);
+    must(moved !== undefined, 'no bundle');
+    const { column, many, cells } = moved;
     must(keys.length === many && new Set(keys).size === many, 'a coordinate per attribute');
     if (cells === null || keys.some((key) => this.closed.has(key)) || !this.#fits(keys, cells.shape)) {
       this.record(ticket, symbol);

@@ -39,11 +39,11 @@ export class Pairs {
   }
 }
 
-const MAX_DEPTH = 500;
+export const MAX_DEPTH = 500;
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const ENCODER = new TextEncoder();
 
-class Reader {
+export class Reader {
   /** @param {Uint8Array} data */
   constructor(data) {
     this.data = data;
@@ -132,29 +132,6 @@ class Reader {
       default: throw new Refused('an extension');
     }
   }
-
-  /** Pass over one well-formed value, an extension too. @param {number} depth */
-  skip(depth) {
-    must(depth <= MAX_DEPTH, 'nested too deep');
-    const head = this.count(1);
-    let bytes = 0;
-    let items = 0;
-    if (head >= 0x80 && head <= 0x8f) items = 2 * (head & 15);
-    else if (head >= 0x90 && head <= 0x9f) items = head & 15;
-    else if (head >= 0xa0 && head <= 0xbf) bytes = head & 31;
-    else if (head === 0xc1) throw new Refused('an unused byte');
-    else if (head >= 0xc4 && head <= 0xc6) bytes = this.count(1 << (head - 0xc4));
-    else if (head >= 0xc7 && head <= 0xc9) bytes = 1 + this.count(1 << (head - 0xc7));
-    else if (head >= 0xca && head <= 0xcb) bytes = 4 << (head - 0xca);
-    else if (head >= 0xcc && head <= 0xcf) bytes = 1 << (head - 0xcc);
-    else if (head >= 0xd0 && head <= 0xd3) bytes = 1 << (head - 0xd0);
-    else if (head >= 0xd4 && head <= 0xd8) bytes = 1 + (1 << (head - 0xd4));
-    else if (head >= 0xd9 && head <= 0xdb) bytes = this.count(1 << (head - 0xd9));
-    else if (head >= 0xdc && head <= 0xdd) items = this.count(2 << (head - 0xdc));
-    else if (head >= 0xde && head <= 0xdf) items = 2 * this.count(2 << (head - 0xde));
-    this.take(bytes);
-    for (let i = 0; i < items; i++) this.skip(depth + 1);
-  }
 }
 
 /**
@@ -169,30 +146,6 @@ export function read(data) {
   const value = reader.value(0);
   must(reader.at === data.length, 'bytes after the end');
   return value;
-}
-
-/**
- * Return the bytes of each element of an array that is all of the data; the elements are not looked into.
- *
- * @param {Uint8Array} data
- * @param {number} most how many there may be
- * @returns {Uint8Array[]}
- */
-export function elements(data, most) {
-  const reader = new Reader(data);
-  const head = reader.count(1);
-  let n = head & 15;
-  if (head === 0xdc || head === 0xdd) n = reader.count(2 << (head - 0xdc));
-  else must(head >= 0x90 && head <= 0x9f, 'no array');
-  must(n <= most, 'too many elements');
-  const found = [];
-  for (let i = 0; i < n; i++) {
-    const from = reader.at;
-    reader.skip(0);
-    found.push(data.slice(from, reader.at));
-  }
-  must(reader.at === data.length, 'bytes after the end');
-  return found;
 }
 
 /** Bytes that grow. */

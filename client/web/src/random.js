@@ -8,6 +8,8 @@ import { bits } from './exact.js';
 import { must } from './msgpack.js';
 
 export const WORD = 2n ** 32n;
+/** Of the secret of an enrolment. */
+export const SEED_BYTES = 32;
 
 /**
  * Random bytes, each given once.

@@ -7,8 +7,8 @@
  */
 
 import { must } from './msgpack.js';
+import { SEED_BYTES } from './random.js';
 
-export const SEED_BYTES = 32;
 const BLOCK_BYTES = 128;
 /** "part" in ASCII. */
 const PART = 0x70617274;

@@ -4,14 +4,9 @@
  * @module
  */
 
-import { array, arrayOf, binary, elements, integer, must, read, text, whole, write } from './msgpack.js';
+import { array, arrayOf, integer, must, read, text, write } from './msgpack.js';
 
-/** @typedef {import('./msgpack.js').Value} Value */
-
-const MAX_ROUND = 2 ** 31 - 1;
-const MAX_SYMBOL = 2 ** 32 - 1;
-const MAX_SYMBOL_BYTES = 2 ** 15;
-const MAX_REPORTS = 1724;
+export const MAX_ROUND = 2 ** 31 - 1;
 const MAX_OUTCOMES = 2 ** 16;
 export const OUTCOMES = ['accepted', 'invalid', 'early', 'late', 'unknown', 'over_quota'];
 
@@ -22,25 +17,11 @@ export const OUTCOMES = ['accepted', 'invalid', 'early', 'late', 'unknown', 'ove
  * @property {number | Uint8Array} symbol
  */
 
-/** Return a number or a set, as reports hold it. @param {Value} value */
-export function readSymbol(value) {
-  if (!(value instanceof Uint8Array)) return whole(value, 0, MAX_SYMBOL);
-  must(value.length >= 1 && value.length <= MAX_SYMBOL_BYTES, 'a set of 1 to 2^15 bytes');
-  return value;
-}
-
 /** Return a report's bytes. @param {Report} report */
 export function writeReport({ identity, round, symbol }) {
   must(identity.length === 32, 'an identity of 32 bytes');
   must(Number.isInteger(round) && round >= 0 && round <= MAX_ROUND, 'a round of 0 to 2^31 - 1');
   return write([identity, BigInt(round), typeof symbol === 'number' ? BigInt(symbol) : symbol]);
-}
-
-/** Return a report. @param {Uint8Array} data @returns {Report} */
-export function readReport(data) {
-  const [identity, round, symbol] = arrayOf(read(data), 3);
-  must(binary(identity).length === 32, 'an identity of 32 bytes');
-  return { identity: binary(identity), round: whole(round, 0, MAX_ROUND), symbol: readSymbol(symbol) };
 }
 
 /** Return the upload of reports that were written before, byte for byte. @param {Uint8Array[]} reports */
@@ -55,20 +36,6 @@ export function writeUpload(reports) {
     at += each.length;
   }
   return body;
-}
-
-/** Return every report of an upload, null for an element that is none. @param {Uint8Array} data @returns {(Report | null)[]} */
-export function readUpload(data) {
-  const frame = elements(data, 2);
-  must(frame.length === 2, 'an array of two');
-  integer(read(frame[0]), 1n, 1n);
-  return elements(frame[1], MAX_REPORTS).map((each) => {
-    try {
-      return readReport(each);
-    } catch {
-      return null;
-    }
-  });
 }
 
 /** Return the outcomes of an upload, in its order. @param {Uint8Array} data */

@@ -8,10 +8,11 @@ import { packed } from '../src/channels/distance.js';
 import { Filter } from '../src/filter.js';
 import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
 import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
-import { FixedBytes } from '../src/random.js';
-import { SEED_BYTES, slotInCycle } from '../src/rotation.js';
-import { Bundle, MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
-import { readOutcomes, readSymbol, readUpload, writeReport, writeUpload } from '../src/wire.js';
+import { FixedBytes, SEED_BYTES } from '../src/random.js';
+import { readSymbol, readUpload } from '../src/reports.js';
+import { slotInCycle } from '../src/rotation.js';
+import { MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
+import { readOutcomes, writeReport, writeUpload } from '../src/wire.js';
 
 /** @typedef {import('../src/msgpack.js').Value} Value */
 
@@ -46,7 +47,7 @@ async function survey([canonical]) {
 /** Return an input in words: part and cell of a bundle, a set in hexadecimal. @param {number | number[]} input @param {Survey} survey */
 function asked(input, { form, channel }) {
   if (typeof input === 'number') return String(input);
-  if (form instanceof Bundle) return input.join(':');
+  if (form.part) return input.join(':');
   return hex(packed(Array.from({ length: channel.inputs }, (_, i) => input.includes(i))));
 }
 
@@ -55,7 +56,7 @@ async function answer([canonical, values, id, round, random]) {
   const found = await Survey.read(canonical);
   const source = new FixedBytes(random);
   const number = whole(read(round), 0, 2 ** 31 - 1);
-  const part = found.form instanceof Bundle ? found.part(source.take(SEED_BYTES), number) : undefined;
+  const part = found.form.part?.(source.take(SEED_BYTES), number);
   const input = found.input(array(read(values)), source, part);
   const symbol = found.channel.draw(input, source);
   const identity = new Uint8Array([...found.digest, ...id]);

@@ -23,7 +23,7 @@ async function median(call) {
 for (const path of process.argv.slice(2)) {
   const canonical = new Uint8Array(readFileSync(path));
   const survey = await Survey.read(canonical);
-  const missing = survey.attributes.map(() => null);
+  const missing = new Array(survey.form.reads ?? survey.attributes.length).fill(null);
   const id = source.take(16);
   const identity = new Uint8Array([...survey.digest, ...id]);
   const row = {
@@ -33,8 +33,8 @@ for (const path of process.argv.slice(2)) {
       return writeReport({ identity, round: 3, symbol });
     }),
   };
-  if (survey.form.constructor.name !== 'Score') {
-    const keys = survey.attributes.map((_, i) => i);
+  if (survey.asks !== 'score') {
+    const keys = [...survey.form.cells().shape.keys()];
     row.filter = await median(() => {
       const filter = new Filter(100);
       filter.reserve([{ keys, survey }]);

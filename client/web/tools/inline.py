@@ -17,6 +17,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 IMPORT = re.compile(r"^import \{([^}]*)\} from '([^']+)';\n", re.MULTILINE)
+LATER = re.compile(r"\bimport\('([^']+)'\)(?!\.)")
+"""A module that is asked for when it is needed; in one file it is there."""
 EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
 
 
@@ -45,15 +47,17 @@ def _add(modules: dict[Path, str], path: Path) -> None:
     if path in modules:
         return
     text = path.read_text(encoding="utf-8")
-    for _, other in IMPORT.findall(text):
+    for other in (*(other for _, other in IMPORT.findall(text)), *LATER.findall(text)):
         _add(modules, (path.parent / other).resolve())
 
+    def own(other: str) -> str:
+        return f"modules['{(path.parent / other).resolve().relative_to(SOURCE).as_posix()}']"
+
     def bound(found: re.Match[str]) -> str:
-        name = (path.parent / found[2]).resolve().relative_to(SOURCE).as_posix()
-        return f"const {{{found[1].replace(' as ', ': ')}}} = modules['{name}'];\n"
+        return f"const {{{found[1].replace(' as ', ': ')}}} = {own(found[2])};\n"
 
     names = [name for _, name in EXPORT.findall(text)]
-    body = EXPORT.sub(r"\1 \2", IMPORT.sub(bound, text))
+    body = LATER.sub(lambda found: own(found[1]), IMPORT.sub(bound, EXPORT.sub(r"\1 \2", text)))
     if left := re.search(r"^(import|export)\b.*|</script", body, re.MULTILINE):
         raise ValueError(f"{path.name} must import and export by name, got {left[0]!r}")
     name = path.relative_to(SOURCE).as_posix()

@@ -17,14 +17,14 @@
 
 import { readPlainList, readSignedList } from '../lists.js';
 import { Refused, array, binary, equal, read } from '../msgpack.js';
-import { SystemBytes } from '../random.js';
-import { SEED_BYTES } from '../rotation.js';
-import { Attribute, Survey } from '../survey.js';
+import { SEED_BYTES, SystemBytes } from '../random.js';
+import { Attribute } from '../attribute.js';
+import { Survey } from '../survey.js';
 import { UNIT } from '../filter.js';
 import { writeReport } from '../wire.js';
 import { Account } from './account.js';
 import { DeviceError, Ledger } from './ledger.js';
-import { MEMOISED, hex, isAnswered, isDrawn, isStatic, lastClosed, mostSlots, roundAt, slotsAfter, unhex } from './schedule.js';
+import { FORMS, MEMOISED, hex, isDrawn, isStatic, lastClosed, mostSlots, roundAt, slotsAfter, unhex } from './schedule.js';
 import { askToStay, mustBeFirstParty } from './surroundings.js';
 import { transportTo } from './transport.js';
 import { LIMITS, afterwards, choose } from './uploads.js';
@@ -441,7 +441,7 @@ export class Agent {
     const { maxEpsilon = this.#ledger.device.budget, attributes: allowed, requireOptIn = 'yes' } = this.#policy;
     if (lists.has(`cancelled ${digest}`)) return 'cancelled';
     if (now_s === null) return 'clock_not_trusted';
-    if (!isAnswered(survey)) return 'unknown_form';
+    if (!FORMS.includes(survey.asks)) return 'unknown_form';
     if (!survey.ledgers.includes('site-data')) return 'wrong_ledger';
     const rows = survey.attributes.map(({ id }) => attributes.get(id));
     if (rows.includes(undefined)) return 'unknown_attribute';
@@ -482,16 +482,17 @@ export class Agent {
       const now_s = this.#now();
       const made = await this.#decide(() => {
         if (now_s === null || this.#ledger.device.paused) return [[], null];
-        for (const [survey, round, digest] of this.#openRounds(now_s)) {
-          const name = `${digest} ${round}`;
+        const open = this.#openRounds(now_s);
+        for (const [i, [survey, round, digest]] of open.entries()) {
           const changes = this.#answered(survey, round, digest, now_s);
-          if (changes) return [changes, { name, survey: survey.id, digest, round }];
+          if (changes) return [changes, { survey: survey.id, digest, round, isLast: i + 1 === open.length }];
         }
         return [[], null];
       });
       if (made === null) return found;
-      const { name, ...rest } = made;
-      found.push({ ...rest, id: hex(this.#ledger.tables.answers.get(name).id) });
+      const { isLast, ...rest } = made;
+      found.push({ ...rest, id: hex(this.#ledger.tables.answers.get(`${rest.digest} ${rest.round}`).id) });
+      if (isLast) return found;
     }
   }
 

@@ -119,11 +119,12 @@ export class Ledger {
         transaction.oncomplete = resolve;
         transaction.onabort = () => reject(transaction.error);
         const request = transaction.objectStore('device').get('device');
+        // It commits once this was looked at: what follows need not wait for it.
         request.onsuccess = () => {
           behind = request.result.counter !== this.counter;
           if (behind) transaction.abort();
-          else for (const [table, key, row] of all) put(transaction.objectStore(table), key, row);
         };
+        for (const [table, key, row] of all) put(transaction.objectStore(table), key, row);
       });
     } catch (error) {
       if (behind) return false;

@@ -6,14 +6,11 @@
  * @module
  */
 
-import { array, read, text } from '../msgpack.js';
-import { slotInCycle } from '../rotation.js';
-
 /** @typedef {import('../survey.js').Survey} Survey */
 
 export const MEMOISED = -1;
 /** Forms whose answers this agent makes; others are read by the core, and refused here. */
-const FORMS = ['single', 'table', 'tree'];
+export const FORMS = ['single', 'table', 'tree'];
 
 /** @param {Uint8Array} bytes */
 export function hex(bytes) {
@@ -23,12 +20,6 @@ export function hex(bytes) {
 /** @param {string} digits */
 export function unhex(digits) {
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
-}
-
-/** Return whether this agent can answer a survey. @param {Survey} survey */
-export function isAnswered(survey) {
-  const fields = array(read(survey.canonical));
-  return FORMS.includes(Number(fields[1]) % 2 ? 'single' : text(array(fields[8])[0]));
 }
 
 /** @param {Survey} survey */
@@ -49,8 +40,8 @@ export function lastClosed(survey, now_s) {
 }
 
 /** Return whether a device answers in a round. @param {Survey} survey @param {number} round @param {Uint8Array | null} seed */
-export function isDrawn({ rotation }, round, seed) {
-  return seed === null || round % rotation === slotInCycle(seed, Math.floor(round / rotation), rotation);
+export function isDrawn({ rotation, slotInCycle }, round, seed) {
+  return seed === null || round % rotation === slotInCycle?.(seed, Math.floor(round / rotation), rotation);
 }
 
 /**

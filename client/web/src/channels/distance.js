@@ -4,7 +4,6 @@
  * @module
  */
 
-import { unitsUp } from '../exact.js';
 import { must } from '../msgpack.js';
 
 /** With more blocks than this the largest D stands for all. */
@@ -26,27 +25,6 @@ export const MAX_BLOCKS = 1024;
  */
 export function constant(inputs, units) {
   return { block: new Array(inputs).fill(0), within: [units], across: [[units]] };
-}
-
-/**
- * Return D of inputs that are grouped on levels: the largest of the levels at which they are apart.
- *
- * @param {import('../levels.js').Levels} levels
- * @param {import('./keys.js').Ratio[]} odds per level
- * @returns {Distance}
- */
-export function ofLevels({ of, counts }, odds) {
-  const units = odds.map(([n, d]) => unitsUp(n, d));
-  const depth = units.length;
-  const below = units.map((_, j) => Math.max(...units.slice(j)));
-  const groups = counts[depth - 2];
-  if (groups > MAX_BLOCKS) return constant(of[0].length, below[0]);
-  const last = of[depth - 2];
-  const first = Array.from({ length: groups }, (_, b) => last.indexOf(b));
-  const across = first.map((x) =>
-    first.map((y) => below[Math.min(of.filter((level) => level[x] === level[y]).length, depth - 1)]),
-  );
-  return { block: last, within: new Array(groups).fill(below[depth - 1]), across };
 }
 
 /**

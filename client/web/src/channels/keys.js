@@ -79,6 +79,21 @@ export function sum(numbers) {
   return numbers.reduce((a, b) => a + b, 0n);
 }
 
+/** Return the number of the part that each place lies in. @param {number[]} sizes */
+export function labels(sizes) {
+  /** @type {number[]} */
+  const found = [];
+  sizes.forEach((size, part) => {
+    for (let i = 0; i < size; i++) found.push(part);
+  });
+  return found;
+}
+
+/** @param {number[]} a @param {number[]} b */
+export function same(a, b) {
+  return a.length === b.length && a.every((n, i) => n === b[i]);
+}
+
 /** A ratio n / d of whole numbers. @typedef {[bigint, bigint]} Ratio */
 
 /** Return the larger of two ratios. @param {Ratio} a @param {Ratio} b @returns {Ratio} */

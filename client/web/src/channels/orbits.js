@@ -5,11 +5,10 @@
  */
 
 import { bits, gcd, unitsUp } from '../exact.js';
-import { labels } from '../levels.js';
 import { must } from '../msgpack.js';
 import { below } from '../random.js';
 import { MAX_BLOCKS, constant, packed, unpacked } from './distance.js';
-import { MAX_INPUTS, larger, largest, sum } from './keys.js';
+import { MAX_INPUTS, labels, larger, largest, sum } from './keys.js';
 
 /** @typedef {import('./keys.js').Keys} Keys */
 /** @typedef {import('./keys.js').Ratio} Ratio */

@@ -5,12 +5,11 @@
  */
 
 import { unitsUp } from '../exact.js';
-import { grouped, ranges } from '../levels.js';
 import { must } from '../msgpack.js';
 import { WORD, attempt, below } from '../random.js';
-import { constant, ofLevels, packed, unpacked } from './distance.js';
+import { constant, packed, unpacked } from './distance.js';
 import { MAX_INPUTS, largest, sum } from './keys.js';
-import { fitsLevels } from './tables.js';
+import { fitsLevels, grouped, ofLevels, ranges } from './levels.js';
 
 /** @typedef {import('./keys.js').Keys} Keys */
 /** @typedef {import('./keys.js').Ratio} Ratio */

@@ -5,12 +5,10 @@
  */
 
 import { unitsDown, unitsUp } from '../exact.js';
-import { grouped, labels, ranges } from '../levels.js';
 import { must } from '../msgpack.js';
-import { Pool } from '../pool.js';
 import { WORD, below } from '../random.js';
-import { MAX_BLOCKS, constant, ofLevels } from './distance.js';
-import { MAX_INPUTS, MAX_OUTPUTS, MAX_TOTAL, largest, sum } from './keys.js';
+import { MAX_BLOCKS, constant } from './distance.js';
+import { MAX_INPUTS, MAX_OUTPUTS, MAX_TOTAL, labels, largest, same, sum } from './keys.js';
 
 /** @typedef {import('./keys.js').Keys} Keys */
 /** @typedef {import('./keys.js').Ratio} Ratio */
@@ -18,7 +16,7 @@ import { MAX_INPUTS, MAX_OUTPUTS, MAX_TOTAL, largest, sum } from './keys.js';
 /** @typedef {import('../random.js').Bytes} Bytes */
 
 /** A table of weights; a kind says what its rows are. */
-class Table {
+export class Table {
   /**
    * @param {number} inputs K
    * @param {number | bigint} outputs how many symbols
@@ -72,13 +70,8 @@ class Table {
 }
 
 /** Return the symbol if it is one of so many, else the own one. @param {bigint} symbol @param {number} count @param {number} own */
-function or(symbol, count, own) {
+export function or(symbol, count, own) {
   return symbol < BigInt(count) ? Number(symbol) : own;
-}
-
-/** @param {number[]} a @param {number[]} b */
-function same(a, b) {
-  return a.length === b.length && a.every((n, i) => n === b[i]);
 }
 
 /** Randomised response: the truth by t, any other by u. */
@@ -328,122 +321,5 @@ export class Weighted extends Dense {
     super(keys);
     const common = keys.ints('common', 1n, 2n ** 31n - 1n);
     must(common.length === this.inputs, 'an integer of common per input');
-  }
-}
-
-/** Randomised response of an input's group, on a level that the draw picks. */
-export class LevelsTable extends Table {
-  static keys = ['inputs', 'sizes', 't', 'u'];
-
-  /** @param {Keys} keys */
-  constructor(keys) {
-    const inputs = keys.count('inputs');
-    const isTree = keys.items.has('cells');
-    const levels = isTree ? ranges(inputs, keys.ints('cells')) : grouped(inputs, keys.ints('sizes'));
-    const [t, u] = [keys.ints('t'), keys.ints('u')];
-    const depth = levels.counts.length;
-    must(t.length === depth && u.length === depth, 'two weights per level');
-    must(t.every((each, j) => each > u[j]), 't must be above u');
-    const totals = levels.counts.map((n, j) => t[j] + BigInt(n - 1) * u[j]);
-    super(inputs, levels.counts.reduce((a, b) => a + b), sum(totals));
-    this.isTree = isTree;
-    this.levels = levels;
-    this.t = t;
-    this.u = u;
-    this.totals = totals;
-    this.tellsInputs = false;
-  }
-
-  /** @returns {Ratio[]} */
-  odds() {
-    return this.t.map((t, j) => [t, this.u[j]]);
-  }
-
-  /** @returns {Ratio} */
-  ratio() {
-    return largest(this.odds());
-  }
-
-  /** @param {number} x @param {bigint} d */
-  select(x, d) {
-    const { counts, of } = this.levels;
-    let first = 0;
-    let j = 0;
-    for (; d >= this.totals[j]; j++) {
-      d -= this.totals[j];
-      first += counts[j];
-    }
-    return first + or(d / this.u[j], counts[j], of[j][x]);
-  }
-
-  /** @param {number} x @param {number} y */
-  weight(x, y) {
-    const { counts, of } = this.levels;
-    let j = 0;
-    for (; y >= counts[j]; j++) y -= counts[j];
-    return of[j][x] === y ? this.t[j] : this.u[j];
-  }
-
-  /** @param {number[]} categories */
-  fits(categories) {
-    return fitsLevels(this, categories);
-  }
-
-  /** @returns {Distance} */
-  distance() {
-    return ofLevels(this.levels, this.odds());
-  }
-}
-
-/**
- * Return whether categories are a level's groups; of a tree, whether all numbers are together.
- *
- * @param {{isTree: boolean, levels: import('../levels.js').Levels}} channel
- * @param {number[]} categories
- */
-export function fitsLevels({ isTree, levels }, categories) {
-  if (isTree) return categories.at(-2) === 0;
-  return levels.of.some((level) => same(level, categories));
-}
-
-/** The tree's ranges in place of groups. */
-export class TreeNode extends LevelsTable {
-  static keys = ['inputs', 'cells', 't', 'u'];
-}
-
-/** Randomised response of an input's cell under a public seed. */
-export class LocalHashing extends Table {
-  static keys = ['inputs', 'buckets', 't', 'u'];
-
-  /** @param {Keys} keys */
-  constructor(keys) {
-    const [inputs, t, u] = [keys.count('inputs'), keys.int('t'), keys.int('u')];
-    must(u < t, 't must be above u');
-    const pool = new Pool(inputs, keys.int('buckets'));
-    const each = t + BigInt(pool.q - 1) * u;
-    super(inputs, pool.seeds * pool.q, BigInt(pool.seeds) * each);
-    this.pool = pool;
-    this.t = t;
-    this.u = u;
-    this.each = each;
-  }
-
-  /** @returns {Ratio} */
-  ratio() {
-    return [this.t, this.u];
-  }
-
-  /** @param {number} x @param {bigint} d */
-  select(x, d) {
-    const { q } = this.pool;
-    const seed = Number(d / this.each);
-    const rest = (d % this.each) / this.u;
-    return seed * q + (rest < BigInt(q) ? Number(rest) : this.pool.cell(seed, x));
-  }
-
-  /** @param {number} x @param {number} y */
-  weight(x, y) {
-    const { q } = this.pool;
-    return this.pool.cell(Math.floor(y / q), x) === y % q ? this.t : this.u;
   }
 }

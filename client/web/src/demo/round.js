@@ -8,7 +8,8 @@ import { Filter } from '../filter.js';
 import { equal } from '../msgpack.js';
 import { SystemBytes } from '../random.js';
 import { Survey } from '../survey.js';
-import { readReport, writeReport } from '../wire.js';
+import { readReport } from '../reports.js';
+import { writeReport } from '../wire.js';
 
 /** @typedef {{shares: number[], errors: number[]}} Estimates of every input, missing last; errors are standard ones */
 

@@ -4,11 +4,11 @@
  * @module
  */
 
-import { labels } from '../levels.js';
+import { labels } from '../channels/keys.js';
 import { array, arrayOf, must, read, text } from '../msgpack.js';
 
 /** @typedef {import('../survey.js').Survey} Survey */
-/** @typedef {import('../survey.js').Attribute} Attribute */
+/** @typedef {import('../attribute.js').Attribute} Attribute */
 /** @typedef {import('../msgpack.js').Value} Value */
 
 /**

@@ -4,7 +4,7 @@
  * @module
  */
 
-import { Pool } from '../pool.js';
+import { Pool } from '../channels/hashing.js';
 
 /** @typedef {import('./scores.js').Spec} Spec */
 

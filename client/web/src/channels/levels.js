@@ -4,7 +4,10 @@
  * @module
  */
 
-import { must } from './msgpack.js';
+import { unitsUp } from '../exact.js';
+import { must } from '../msgpack.js';
+import { MAX_BLOCKS, constant } from './distance.js';
+import { labels, same } from './keys.js';
 
 /**
  * @typedef {object} Levels
@@ -13,16 +16,6 @@ import { must } from './msgpack.js';
  */
 
 const MAX_LEVELS = 16;
-
-/** Return the number of the part that each place lies in. @param {number[]} sizes */
-export function labels(sizes) {
-  /** @type {number[]} */
-  const found = [];
-  sizes.forEach((size, part) => {
-    for (let i = 0; i < size; i++) found.push(part);
-  });
-  return found;
-}
 
 /**
  * Return levels from the sizes of their groups, the single inputs not among them.
@@ -98,4 +91,36 @@ export function ranges(inputs, cells) {
     return [...Array.from({ length: n }, (_, i) => start(i + 1) - start(i)), 1];
   });
   return levels(inputs, sizes);
+}
+
+/**
+ * Return D of inputs that are grouped on levels: the largest of the levels at which they are apart.
+ *
+ * @param {Levels} levels
+ * @param {import('./keys.js').Ratio[]} odds per level
+ * @returns {import('./distance.js').Distance}
+ */
+export function ofLevels({ of, counts }, odds) {
+  const units = odds.map(([n, d]) => unitsUp(n, d));
+  const depth = units.length;
+  const below = units.map((_, j) => Math.max(...units.slice(j)));
+  const groups = counts[depth - 2];
+  if (groups > MAX_BLOCKS) return constant(of[0].length, below[0]);
+  const last = of[depth - 2];
+  const first = Array.from({ length: groups }, (_, b) => last.indexOf(b));
+  const across = first.map((x) =>
+    first.map((y) => below[Math.min(of.filter((level) => level[x] === level[y]).length, depth - 1)]),
+  );
+  return { block: last, within: new Array(groups).fill(below[depth - 1]), across };
+}
+
+/**
+ * Return whether categories are a level's groups; of a tree, whether all numbers are together.
+ *
+ * @param {{isTree: boolean, levels: Levels}} channel
+ * @param {number[]} categories
+ */
+export function fitsLevels({ isTree, levels }, categories) {
+  if (isTree) return categories.at(-2) === 0;
+  return levels.of.some((level) => same(level, categories));
 }

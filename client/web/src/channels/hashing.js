@@ -1,11 +1,15 @@
 /**
- * Local hashing's public pool of seeds, over the field of q elements.
+ * Local hashing: a public pool of seeds over the field of q elements, and responses of cells.
  *
  * @module
  */
 
-import { must } from './msgpack.js';
-import { gcd } from './exact.js';
+import { gcd } from '../exact.js';
+import { must } from '../msgpack.js';
+import { Table } from './tables.js';
+
+/** @typedef {import('./keys.js').Keys} Keys */
+/** @typedef {import('./keys.js').Ratio} Ratio */
 
 const MAX_SYMBOLS = 2 ** 20;
 const MAX_DEGREE = 17;
@@ -79,5 +83,42 @@ export class Pool {
       point = Math.floor(point / q);
     }
     return found;
+  }
+}
+
+/** Randomised response of an input's cell under a public seed. */
+export class LocalHashing extends Table {
+  static keys = ['inputs', 'buckets', 't', 'u'];
+
+  /** @param {Keys} keys */
+  constructor(keys) {
+    const [inputs, t, u] = [keys.count('inputs'), keys.int('t'), keys.int('u')];
+    must(u < t, 't must be above u');
+    const pool = new Pool(inputs, keys.int('buckets'));
+    const each = t + BigInt(pool.q - 1) * u;
+    super(inputs, pool.seeds * pool.q, BigInt(pool.seeds) * each);
+    this.pool = pool;
+    this.t = t;
+    this.u = u;
+    this.each = each;
+  }
+
+  /** @returns {Ratio} */
+  ratio() {
+    return [this.t, this.u];
+  }
+
+  /** @param {number} x @param {bigint} d */
+  select(x, d) {
+    const { q } = this.pool;
+    const seed = Number(d / this.each);
+    const rest = (d % this.each) / this.u;
+    return seed * q + (rest < BigInt(q) ? Number(rest) : this.pool.cell(seed, x));
+  }
+
+  /** @param {number} x @param {number} y */
+  weight(x, y) {
+    const { q } = this.pool;
+    return this.pool.cell(Math.floor(y / q), x) === y % q ? this.t : this.u;
   }
 }
