@@ -3,10 +3,10 @@
     python bench/web_core.py [--answers 400]
 
 A size is of the modules that a page loads for one survey, joined and zipped: without comments and indents,
-and as they are written; no name is shortened. Surveys of the second table are the golden ones. A report is a
-draw of the missing input with the report's bytes; a step of the filter is a new filter that reserves one query
-and records its answer. In chromium an answer is compared with strict transactions of the same page, in turns:
-one that writes nothing, and one that writes a number.
+and as they are written; no name is shortened. Surveys of the second table are the golden ones. A report is
+a draw of the missing input with the report's bytes; a step of the filter is a new filter that reserves one
+query and records its answer. In chromium an answer is compared with strict transactions of the same page,
+in turns: one that writes nothing, and one that writes a number.
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ MOST_LINES = {
     "authoring": 9_285,
     "lab": 7_290,
     "client": 7_650,
-    "client/web": 7_548,
+    "client/web": 7_794,
     "collector": 4_122,
     "topic": 2_230,
     "aggregator": 16_680,
     "results": 1_020,
     "deploy": 11_825,
-    "bench": 16_670,
+    "bench": 16_750,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
