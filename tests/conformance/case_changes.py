@@ -27,7 +27,7 @@ def golden_surveys() -> list[Path]:
     """The files of all golden surveys."""
     golden = Path(__file__).parents[1] / "golden"
     named = [path for path in golden.glob("survey-*.bin") if path.name != "survey-list.bin"]
-    return sorted([*named, golden / "sets.bin", golden / "bundle.bin"])
+    return sorted([*named, *(golden / f"{name}.bin" for name in ("sets", "bundle", "key-value"))])
 
 
 def pack(value: object) -> bytes:

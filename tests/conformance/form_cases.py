@@ -1,4 +1,4 @@
-"""The series of sets, transitions and bundles, made from docs/wire-survey.md and docs/wire-channels.md alone.
+"""The series of sets, transitions, bundles and absent numbers, from docs/wire-survey.md and wire-channels.md.
 
     python tests/conformance/form_cases.py   write what is stored of every series
 
@@ -346,10 +346,110 @@ def _bundle_life(chance: Chance, canonical: bytes) -> Case:
     return _life(chance, listed, keys, symbols, moves)
 
 
+# Numbers that may be absent, and tables, transitions and bundles of them.
+
+
+def key_value_survey(chance: Chance) -> bytes:
+    if chance.one_in(4):
+        return _with_absent(chance)
+    points = chance.between(2, 12)
+    low, high = chance.pick([(0, 600), (-3, points - 4), (-(2**53) + 1, 2**53 - 1), (7, 8), (5, 17)])
+    ends: list[object] = [low, high]
+    kind = chance.pick(["integer", "number"])
+    if kind == "number":
+        ends = chance.pick([[0.0, 1.0], [-2.5, 1e300], [0.1, 0.7], [-(2.0**60), 2.0**-60]])
+        if chance.one_in(12):
+            ends = chance.pick([[1.0, 1.0 + 2**-51], [0.0, 5e-324], [-1e308, 1e308], [0.0, 4e-323]])
+    if kind == "integer" and high - low >= 2**17:
+        ends = [low, low + chance.between(1, 40)]
+    sizes = [points, 1, 1]
+    many = points + chance.one_in(20)
+    share = chance.pick([0.0, 1.0, -0.5, 1, math.nan] if chance.one_in(12) else [0.1, 0.3, 0.999])
+    told = [] if chance.one_in(25) else ["missing" if chance.one_in(25) else "absent"]
+    attribute = ["a", chance.pick(["static", "evolving"]), kind, [*ends, *told]]
+    return _compiled(chance, [attribute], _channel(chance, sizes), ["key_value", many, share], 40.0)
+
+
+def _with_absent(chance: Chance) -> bytes:
+    """A table, transition or bundle of integers that may be absent; now and then a form that has none."""
+    size = chance.between(2, 4)
+    attributes = [
+        [name, "static", "integer", [0, size - 2, "absent"]] if size > 2 else _attribute(chance, name, size)
+        for name in ("a", "b")
+    ]
+    attributes[0] = ["a", "static", "integer", [5, 3 + size + (size == 2), *(["absent"] if size > 2 else [])]]
+    turn = chance.below(6)
+    if chance.one_in(12):
+        names = (
+            [["missing", 1]] if chance.one_in(2) else [[f"c{i}", 1] for i in range(size)] + [["missing", 1]]
+        )
+        head = ["hubbub-survey", 1, "s", 1, "What?", attributes[0], 40.0, KINDS["grr"](chance, size + 1)]
+        return pack([*head, None, names, [0, 60, 3], 0, 0, 1, 1, None])  # "absent" is no value there
+    if turn <= 1:
+        attributes = [[attributes[0][0], "evolving", *attributes[0][2:]]]
+        spec = _channel(chance, [(size + 1) ** 2 - 1, 1])
+        return _compiled(chance, attributes, spec, ["transition", None, None, 2, "pairs"], 40.0)
+    if turn <= 3:
+        spec = KINDS[chance.pick(["grr", "subset", "dense"])](chance, (size + 1) ** 2)
+        return _compiled(chance, attributes, spec, ["table", [[None, None], [None, None]]], 40.0)
+    subset, cells = [1, 2], [(size + 1) ** 2, size + 1]
+    held = [WORD * d // each + 2**29 for d, each in zip(subset, cells, strict=True)]
+    spec = {
+        "kind": "parts",
+        "readings": [size + 1, size + 1],
+        "orders": [2, 1],
+        "members": [1, 2, 2],
+        "shares": chance.cut(WORD, 2),
+        "subset": subset,
+        "held": held,
+    }
+    form = ["bundle", [[None, None], [None, None]], [[0, 1]]]
+    return _compiled(chance, attributes, spec, form, 40.0)
+
+
+def _key_value_values(chance: Chance, fields: list) -> list[object]:  # type: ignore[type-arg]
+    attributes = [fields[5]] if fields[1] == 1 else fields[5]
+    asked = attributes * 2 if fields[1] == 2 and fields[8][0] == "transition" else attributes
+    return [_number(chance, *attribute[2:]) for attribute in asked]
+
+
+def _number(chance: Chance, kind: str, domain: list) -> object:  # type: ignore[type-arg]
+    low, high = domain[:2]
+    if chance.one_in(4):
+        return chance.pick(
+            ["absent", "absent", "missing", None, True, math.nan, math.inf, [], "Absent", 2**63]
+        )
+    if kind == "integer" or isinstance(low, str):
+        value = chance.between(low, high) if isinstance(low, int) else low
+        return (
+            chance.pick([value, value, low - 1, high + 1, float(value), value + 0.5])
+            if low != value
+            else value
+        )
+    return chance.pick([low, high, low + (high - low) * chance.below(1000) / 1000, -high - 1.0, 1])
+
+
+def _key_value_symbol(chance: Chance, canonical: bytes) -> int | bytes:
+    bundle = msgpack.unpackb(canonical)[7]["kind"] == "parts"
+    return _bundle_symbol(chance, canonical) if bundle else _any_symbol(chance, canonical)
+
+
+def _key_value_life(chance: Chance, canonical: bytes) -> Case:
+    """A survey of the series, and two of it on one coordinate where they are of as many points."""
+    del canonical
+    listed = [key_value_survey(_sound(chance)) for _ in range(3)]
+    fields = [msgpack.unpackb(each) for each in listed]
+    table = [each[1] == 2 and each[8][0] == "table" for each in fields]
+    keys = [[10 * i, 10 * i + 1] if table[i] else [10 * (i > 0)] for i in range(len(listed))]
+    symbols: list[object] = [_key_value_symbol(chance, each) for each in listed]
+    return _life(chance, listed, keys, symbols, [[] for _ in listed])
+
+
 SETS = Series("set", set_survey, _set_values, _set_symbol, _set_life)
 TRANSITIONS = Series("transition", transition_survey, _transition_values, _any_symbol, _transition_life)
 BUNDLES = Series("bundle", bundle_survey, _bundle_values, _bundle_symbol, _bundle_life, sample=50)
-ALL = (TREES, SETS, TRANSITIONS, BUNDLES)
+KEY_VALUES = Series("key_value", key_value_survey, _key_value_values, _key_value_symbol, _key_value_life)
+ALL = (TREES, SETS, TRANSITIONS, BUNDLES, KEY_VALUES)
 
 if __name__ == "__main__":
     write(ALL)

@@ -59,9 +59,11 @@ def test_a_series_has_enough_of_every_kind(series: Series) -> None:
 
 
 def test_their_surveys_have_what_a_form_can_have() -> None:
-    trees, _, transitions, _ = (" ".join(cases(series)[0]) for series in ALL)
+    trees, _, transitions, _, numbers = (" ".join(cases(series)[0]) for series in ALL)
     assert all(word.encode().hex() in trees for word in ("quadtree", "nested_levels"))
     assert all(word.encode().hex() in transitions for word in ("pairs", "changed", "direction"))
+    told = ["absent", "key_value", "transition", "table", "bundle"]
+    assert all(numbers.count(word.encode().hex()) > 20 for word in told)
     said = " ".join(words for words in cases(BUNDLES)[1] if words.startswith("filter"))
     assert said.count("joined:") > 50 and said.count("apart:") > 5
     certified = [case for case, words in zip(*cases(BUNDLES), strict=True) if words.startswith("certified")]

@@ -64,6 +64,27 @@ def test_in_node_surveys_with_ledgers_are_read() -> None:
     assert web_device.in_node([case.line for case, _ in stored]) == [words for _, words in stored]
 
 
+@needs_node
+def test_in_node_a_survey_counts_in_a_list_by_what_reading_it_builds() -> None:
+    # A bundle's inputs are a product that nobody builds: counted, it would push all after it out of the list.
+    names = ("bundle", "sets", "key-value", "survey-heat-map", "survey-scattered")
+    script = """
+      import {listedInputs, unhex} from './src/agent/schedule.js';
+      import {Survey} from './src/survey.js';
+      for (const each of process.argv.slice(1)) console.log(listedInputs(await Survey.read(unhex(each))));
+    """
+    assert web_device.NODE is not None
+    canonicals = [(GOLDEN / f"{name}.bin").read_bytes().hex() for name in names]
+    done = subprocess.run(
+        [web_device.NODE, "--input-type=module", "-e", script, *canonicals],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["100", "7", "4", "65", "22"]
+
+
 @pytest.mark.integration
 @needs_browser
 def test_in_chromium_every_case_of_a_device_has_its_result(

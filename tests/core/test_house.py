@@ -19,16 +19,16 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 30_095,
-    "authoring": 9_285,
-    "lab": 7_290,
-    "client": 7_650,
-    "client/web": 7_794,
+    "core": 30_190,
+    "authoring": 9_290,
+    "lab": 7_292,
+    "client": 7_670,
+    "client/web": 7_870,
     "collector": 4_122,
     "topic": 2_230,
     "aggregator": 16_680,
     "results": 1_020,
-    "deploy": 11_825,
+    "deploy": 11_835,
     "bench": 16_750,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""

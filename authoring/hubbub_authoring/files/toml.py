@@ -42,6 +42,7 @@ from hubbub.survey import (
     Choice,
     DeclaredAttribute,
     DeclaredMechanism,
+    DictionaryDomain,
     Domain,
     IntegerDomain,
     Kind,
@@ -146,6 +147,7 @@ _ENDS: Final = {
     "number": ("low", "high"),
     "label": ("labels",),
     "set": ("labels",),
+    "dictionary": ("texts", "digest"),
 }
 _AUTO_KEYS: Final = ("objective", "category_weight", "of", "within", "points", "max_gain")
 
@@ -406,6 +408,10 @@ def _one(
     none = ("absent",) if kind_of_domain in ("integer", "number") else ()
     table.refuse_unknown(("id", "kind", "type", *_ENDS[kind_of_domain], *none, *terms, *known))
     categories = _categories(rules, f"{key}.category", table.get("category", []))
+    if categories and kind_of_domain == "dictionary":
+        rules.refuse(
+            "category", "must be left out for a dictionary: its texts are not here", categories[0].name
+        )
     identifier = rules.identifier(f"{key}.id", table.get("id"))
     kind = cast(Kind, rules.choice(f"{key}.kind", table.get("kind"), KINDS))
     attribute = Attribute(identifier, kind, _domain(rules, table, key, kind_of_domain))
@@ -425,6 +431,14 @@ def _domain(rules: Rules, table: TomlTable, key: str, kind: str) -> Domain:
         return LabelDomain(_labels(rules, key, table.get("labels")))
     if kind == "set":
         return SetDomain(LabelDomain(_labels(rules, key, table.get("labels"))))
+    if kind == "dictionary":
+        digest = table.get("digest")
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+            rules.refuse(
+                f"{key}.digest", "must be 64 hexadecimal digits, as survey dictionary prints", digest
+            )
+        texts = rules.integer(f"{key}.texts", table.get("texts"), 2, MAX_SIZE)
+        return DictionaryDomain(texts, bytes.fromhex(digest))
     absent = table.get("absent", False)
     if not isinstance(absent, bool):
         rules.refuse(f"{key}.absent", "must be true or false", absent)

@@ -230,7 +230,7 @@ class Agent:
 
     def _check_value(self, attribute_id: str, value: object) -> None:
         if self._strict:
-            check_value(decode_attribute(self._state.stored_attribute(attribute_id)), value)
+            check_value(self._values.attribute(attribute_id), value)
 
     def fetch_surveys(self) -> tuple[Survey, ...]:
         """Return the surveys that the collector serves; taking part in one is a separate step.

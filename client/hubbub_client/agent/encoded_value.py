@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from hubbub import wire
 from hubbub.errors import WireError
 from hubbub.numeric import SYSTEM, Source
-from hubbub.survey import ABSENT_VALUE, Attribute, IntegerDomain, NumberDomain, SetDomain, Survey
+from hubbub.survey import (
+    ABSENT_VALUE,
+    Attribute,
+    DictionaryDomain,
+    IntegerDomain,
+    NumberDomain,
+    SetDomain,
+    Survey,
+)
 from hubbub_client.errors import ClientError, LedgerCorruptError
 
 EncodedValue: TypeAlias = int | float | bytes | None
@@ -52,10 +60,10 @@ def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -
     """Return the encoded values of many devices' values, each as `encode` has it.
 
     Raises:
-        ClientError: If the values are sets.
+        ClientError: If the values are sets, or of a dictionary.
     """
-    if isinstance(attribute.domain, SetDomain):
-        raise ClientError(f"attribute {attribute.id!r} must not be of sets to be simulated")
+    if isinstance(attribute.domain, SetDomain | DictionaryDomain):
+        raise ClientError(f"attribute {attribute.id!r} must not be of sets or a dictionary to be simulated")
     items = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(attribute.domain, NumberDomain):
         read_numbers = [encode(attribute, value) for value in items]

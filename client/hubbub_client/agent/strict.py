@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from hubbub.survey import Attribute, IntegerDomain, LabelDomain, SetDomain, Survey
+from hubbub.survey import Attribute, DictionaryDomain, IntegerDomain, LabelDomain, SetDomain, Survey
 from hubbub_client.agent.encoded_value import encode
 from hubbub_client.agent.policy import Policy
 from hubbub_client.errors import AttributeRefusedError, ClientError
@@ -52,6 +52,8 @@ def _rule(attribute: Attribute) -> str:
     domain = attribute.domain
     if isinstance(domain, SetDomain):
         return "a collection of its items"
+    if isinstance(domain, DictionaryDomain):
+        return "a text of its dictionary"
     if isinstance(domain, LabelDomain):
         return f"one of its {len(domain.labels)} labels"
     what = "a whole number" if isinstance(domain, IntegerDomain) else "a number"

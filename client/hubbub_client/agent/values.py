@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from hubbub import wire
-from hubbub.survey import Attribute, Survey
+from hubbub.survey import Attribute, DictionaryDomain, Survey
 from hubbub_client.agent.device_state import DeviceState, Wanted, decode_attribute
 from hubbub_client.agent.encoded_value import EncodedValue, encode, pack_encoded, unpack_encoded
 from hubbub_client.errors import AttributeRefusedError
@@ -30,6 +30,7 @@ class Values:
     def __init__(self, state: DeviceState) -> None:
         self._state = state
         self._unpinned: dict[str, EncodedValue] = {}
+        self._with_dictionary: dict[str, Attribute] = {}
 
     def register(self, attribute: Attribute) -> None:
         """Declare an attribute; see `Agent.register`."""
@@ -42,6 +43,23 @@ class Values:
             raise AttributeRefusedError(
                 f"attribute {attribute.id!r} must be as first registered: same kind and domain"
             )
+        if isinstance(attribute.domain, DictionaryDomain) and attribute.domain.hashes is not None:
+            self._with_dictionary[attribute.id] = attribute
+
+    def attribute(self, attribute_id: str) -> Attribute:
+        """Return a registered attribute, by which values are looked up.
+
+        Raises:
+            AttributeRefusedError: None is registered, or its dictionary is not at hand: a text would count as
+                missing, for good where it is static.
+        """
+        stored = decode_attribute(self._state.stored_attribute(attribute_id))
+        found = self._with_dictionary.get(attribute_id, stored)
+        if isinstance(found.domain, DictionaryDomain) and found.domain.hashes is None:
+            raise AttributeRefusedError(
+                f"attribute {attribute_id!r} must be registered with its dictionary before it has a value"
+            )
+        return found
 
     def set(self, attribute_id: str, value: object, *, now_s: float | None) -> None:
         """Take a value from now on; see `Agent.set`.
@@ -52,7 +70,7 @@ class Values:
             now_s: Clock time, epoch seconds; None if it is not trusted, so that no round is known to wait.
         """
         stored = self._state.stored_attribute(attribute_id)
-        attribute = decode_attribute(stored)
+        attribute = self.attribute(attribute_id)
         encoded = encode(attribute, value)
         if stored.memoised is None:
             self._unpinned[attribute_id] = encoded
@@ -123,7 +141,7 @@ class Values:
         """
         state = self._state
         stored = state.stored_attribute(attribute_id)
-        attribute = decode_attribute(stored)
+        attribute = self.attribute(attribute_id)
         if attribute.kind == "evolving":
             raise AttributeRefusedError(f"attribute {attribute_id!r} is evolving: set its value")
         if stored.memoised is None:

@@ -11,6 +11,8 @@ import { Pairs, array, arrayOf, float, must, text, whole } from './msgpack.js';
 
 export const MAX_SIZE = 2 ** 17 - 1;
 const EXACT = 2 ** 53 - 1;
+/** The value of who is known to have no number; not the missing one, of whom nothing is known. */
+export const ABSENT = 'absent';
 const ASCII = /^[ -~]*$/;
 /** Which other characters are printable: loaded with the first survey that has any. @type {(text: string) => boolean} */
 let printable = () => false;
@@ -63,7 +65,7 @@ export function allDiffer(items) {
  * An attribute: its id, and the values that it may have.
  *
  * @typedef {{type: 'label', labels: string[]} | {type: 'set', labels: string[]}
- *   | {type: 'integer' | 'number', low: number, high: number}} Domain
+ *   | {type: 'integer' | 'number', low: number, high: number, absent: boolean}} Domain
  */
 export class Attribute {
   /** @param {Value} value */
@@ -79,7 +81,13 @@ export class Attribute {
   /** Return how many values a domain that is no interval has. */
   size() {
     must(this.domain.type !== 'number' && this.domain.type !== 'set', 'what has no places');
-    return this.domain.type === 'label' ? this.domain.labels.length : this.domain.high - this.domain.low + 1;
+    if (this.domain.type === 'label') return this.domain.labels.length;
+    return this.domain.high - this.domain.low + 1 + Number(this.domain.absent);
+  }
+
+  /** Return whether a number may be absent. */
+  tellsAbsent() {
+    return 'absent' in this.domain && this.domain.absent;
   }
 
   /** Return the place of a value, that after the last for whatever is not in the domain. @param {Value} value */
@@ -93,6 +101,7 @@ export class Attribute {
     const inside = domain.type !== 'set' &&
       (typeof value === 'bigint' || (typeof value === 'number' && Number.isInteger(value))) &&
       value >= domain.low && value <= domain.high;
+    if (this.tellsAbsent() && value === ABSENT) return size - 1;
     return inside ? Number(value) - domain.low : size;
   }
 
@@ -146,9 +155,11 @@ function readDomain(type, domain) {
     return { type, labels: found };
   }
   must(type === 'integer' || type === 'number', 'an unknown type');
-  const ends = arrayOf(domain, 2);
+  const listed = array(domain);
+  const absent = listed.length === 3 && listed[2] === ABSENT;
+  const ends = arrayOf(absent ? listed.slice(0, 2) : domain, 2);
   const [low, high] = ends.map((end) => (type === 'integer' ? whole(end, -EXACT, EXACT) : float(end)));
-  if (type === 'integer') must(low < high && high - low < MAX_SIZE, 'an integer domain out of range');
+  if (type === 'integer') must(low < high && high - low + Number(absent) < MAX_SIZE, 'an integer domain out of range');
   else must(low < high && Number.isFinite(high - low), 'a domain of numbers out of range');
-  return { type, low, high };
+  return { type, low, high, absent };
 }

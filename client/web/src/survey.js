@@ -34,6 +34,8 @@ const LONG_BYTES = 2 ** 16;
 const EXACT = 2 ** 53 - 1;
 const DAY_S = 86_400;
 const MAX_DEVICES = 10 ** 11;
+/** The forms in which a number may be absent. */
+const TELL_ABSENT = ['table', 'transition', 'bundle', 'key_value'];
 export const MAX_ROTATION = 100_000;
 
 /** Forms by name; a page loads those that it meets. @type {Record<string, () => Promise<{new (survey: Asked, fields: Value[]): Form}>>} */
@@ -44,6 +46,7 @@ const FORMS = {
   transition: async () => (await import('./forms/transition.js')).Transition,
   set: async () => (await import('./forms/set.js')).ItemSet,
   bundle: async () => (await import('./forms/bundle.js')).Bundle,
+  key_value: async () => (await import('./forms/key_value.js')).KeyValue,
   score: async () => (await import('./forms/score.js')).Score,
 };
 
@@ -117,6 +120,7 @@ export class Survey {
     must(allDiffer(this.attributes.map((each) => each.id)), 'attributes must differ');
     const evolves = this.attributes.some((each) => each.kind === 'evolving');
     must(evolves || this.rotation === 1, 'a rotation of one answer');
+    must(TELL_ABSENT.includes(asks) || !this.attributes.some((each) => each.tellsAbsent()), 'a number that may be absent');
     this.form = new Form(this, alone ? fields.slice(8, 10) : array(fields[8]));
     const [n, d] = channel.ratio();
     /** The least float that is not below the largest log-ratio. */

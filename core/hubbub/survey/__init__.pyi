@@ -14,6 +14,7 @@ from hubbub.survey.declared import (
 from hubbub.survey.domain import (
     ABSENT_VALUE as ABSENT_VALUE,
     Attribute as Attribute,
+    DictionaryDomain as DictionaryDomain,
     Domain as Domain,
     IntegerDomain as IntegerDomain,
     KINDS as KINDS,
@@ -25,6 +26,7 @@ from hubbub.survey.domain import (
     NumberDomain as NumberDomain,
     SetDomain as SetDomain,
     attribute_from_spec as attribute_from_spec,
+    dictionary_of as dictionary_of,
 )
 from hubbub.survey.form import BaseForm as BaseForm, Form as Form, FormRequest as FormRequest
 from hubbub.survey.forms import AnyEstimator as AnyEstimator, forms_by_mechanism as forms_by_mechanism

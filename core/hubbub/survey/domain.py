@@ -5,12 +5,13 @@ Attributes are registered on the device by its host application, never by a surv
 
 from __future__ import annotations
 
+import hashlib
 import math
 import numbers
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Final, Literal, TypeAlias, get_args
@@ -155,6 +156,77 @@ class SetDomain:
         return sorted(place for place in found if place is not None)
 
 
+@dataclass(frozen=True)
+class DictionaryDomain:
+    """Many texts, which a survey names by the digest of their dictionary, a file outside of every list.
+
+    A dictionary has the hashes of its texts, rising, 8 bytes each: of every text in form C and UTF-8 the
+    first 8 bytes of SHA-256. The place of its hash is a text's index.
+
+    Attributes:
+        size: How many texts there are.
+        digest: SHA-256 of the dictionary, 32 bytes.
+        hashes: The dictionary, shape (size,); None where it is not at hand, and no text can be looked up.
+    """
+
+    size: int
+    digest: bytes
+    hashes: NDArray[np.uint64] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.size <= MAX_SIZE:
+            raise ParameterError(f"a dictionary must have 2 to {MAX_SIZE} texts, got {self.size}")
+
+    @classmethod
+    def of(cls, dictionary: bytes) -> DictionaryDomain:
+        """Return the domain of a dictionary.
+
+        Raises:
+            ParameterError: If it is none: cut short, out of order, or with a hash that is there twice.
+        """
+        if len(dictionary) % _HASH_BYTES:
+            raise ParameterError(f"a dictionary must have 8 bytes for each text, got {len(dictionary)}")
+        hashes = np.frombuffer(dictionary, dtype=">u8")
+        if not (hashes[1:] > hashes[:-1]).all():
+            raise ParameterError("a dictionary must have its hashes rising, got some out of order")
+        return cls(len(hashes), hashlib.sha256(dictionary).digest(), hashes.astype(np.uint64))
+
+    def index_of(self, text: str) -> int | None:
+        """Return the index of a text, in whatever spelling; None where it has none.
+
+        Raises:
+            ParameterError: If the dictionary is not at hand.
+        """
+        if self.hashes is None:
+            raise ParameterError("a text must be looked up in its dictionary, which is not at hand")
+        wanted = np.uint64(int.from_bytes(_hash_of(text), "big"))
+        place = int(np.searchsorted(self.hashes, wanted))
+        return place if place < self.size and self.hashes[place] == wanted else None
+
+
+_HASH_BYTES: Final = 8
+
+
+def dictionary_of(texts: Iterable[str]) -> tuple[bytes, list[str]]:
+    """Return the dictionary of some texts, and the texts in its order.
+
+    Raises:
+        ParameterError: If two of them are one in form C, or have one hash.
+    """
+    by_hash: dict[bytes, str] = {}
+    for text in texts:
+        other = by_hash.setdefault(_hash_of(text), text)
+        if other is not text:
+            raise ParameterError(f"texts of a dictionary must differ, got {other!r:.80} and {text!r:.80}")
+    order = sorted(by_hash)
+    return b"".join(order), [by_hash[each] for each in order]
+
+
+def _hash_of(text: str) -> bytes:
+    spelt = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(spelt).digest()[:_HASH_BYTES]
+
+
 def number_names(numbers: Sequence[float]) -> tuple[str, ...]:
     """Return a name for each of some different numbers, with six digits or as many as tell them apart."""
     for digits in range(6, 17):
@@ -164,7 +236,7 @@ def number_names(numbers: Sequence[float]) -> tuple[str, ...]:
     return tuple(f"{number:.17g}" for number in numbers)
 
 
-Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain | SetDomain
+Domain: TypeAlias = IntegerDomain | LabelDomain | NumberDomain | SetDomain | DictionaryDomain
 
 
 @dataclass(frozen=True)
@@ -195,7 +267,7 @@ class Attribute:
             raise ParameterError(f"attribute id {IDENTIFIER_RULE}, got {self.id!r:.80}")
         if self.kind not in KINDS:
             raise ParameterError(f"attribute kind must be one of {', '.join(KINDS)}, got {self.kind!r:.80}")
-        if not isinstance(self.domain, IntegerDomain | LabelDomain | NumberDomain | SetDomain):
+        if not isinstance(self.domain, Domain):
             raise ParameterError(f"attribute domain must be a domain, got {type(self.domain).__name__}")
 
     @classmethod
@@ -235,6 +307,11 @@ class Attribute:
             raise ParameterError(f"items must be a sequence of texts, got one text {items!r:.80}")
         return cls(attribute_id, kind, SetDomain(LabelDomain(tuple(items))))
 
+    @classmethod
+    def dictionary(cls, attribute_id: str, dictionary: bytes, *, kind: Kind) -> Attribute:
+        """Return an attribute whose values are the texts of a dictionary, as `dictionary_of` made it."""
+        return cls(attribute_id, kind, DictionaryDomain.of(dictionary))
+
     @property
     def tells_absent(self) -> bool:
         """True if "absent" is one of its values, which is not missing: the device is known to have none."""
@@ -252,6 +329,8 @@ class Attribute:
             return domain.high - domain.low + 1 + domain.absent
         if isinstance(domain, LabelDomain):
             return len(domain.labels)
+        if isinstance(domain, DictionaryDomain):
+            return domain.size
         raise ParameterError(
             f"attribute {self.id} must have a discrete domain to have a size, got {self.to_spec()[2]}s"
         )
@@ -263,6 +342,8 @@ class Attribute:
             return str(number) if number <= self.domain.high else ABSENT_VALUE
         if isinstance(self.domain, LabelDomain):
             return self.domain.labels[index]
+        if isinstance(self.domain, DictionaryDomain):
+            return f"#{index + 1}"
         raise ParameterError(f"attribute {self.id} must have a discrete domain to have labels, got numbers")
 
     def index_of(self, value: object) -> int:
@@ -272,7 +353,7 @@ class Attribute:
         floats count as integers; a bool is neither an integer nor a label.
 
         Raises:
-            ParameterError: If the domain is not discrete.
+            ParameterError: If the domain is not discrete, or is a dictionary that is not at hand.
         """
         size = self.size
         domain = self.domain
@@ -281,7 +362,7 @@ class Attribute:
                 return size - 1
             whole = _whole(value)
             return whole - domain.low if whole is not None and domain.low <= whole <= domain.high else size
-        assert isinstance(domain, LabelDomain)  # noqa: S101 - `size` refuses the third kind
+        assert isinstance(domain, LabelDomain | DictionaryDomain)  # noqa: S101 - `size` refuses any other
         place = domain.index_of(value) if isinstance(value, str) else None
         return size if place is None else place
 
@@ -292,6 +373,8 @@ class Attribute:
             return [self.id, self.kind, "label", list(domain.labels)]
         if isinstance(domain, SetDomain):
             return [self.id, self.kind, "set", list(domain.items.labels)]
+        if isinstance(domain, DictionaryDomain):
+            return [self.id, self.kind, "dictionary", [domain.size, domain.digest]]
         name = "integer" if isinstance(domain, IntegerDomain) else "number"
         return [
             self.id,
@@ -339,6 +422,12 @@ def attribute_from_spec(spec: object) -> Attribute:
     if name in ("label", "set"):
         labels = LabelDomain(tuple(packing.text(item, "label", MAX_LABEL_CHARACTERS) for item in items))
         return Attribute(identifier, kind, labels if name == "label" else SetDomain(labels))
+    if name == "dictionary":
+        size, digest = packing.array(items, "attribute domain", 2)
+        held = DictionaryDomain(
+            packing.integer(size, "dictionary", 2, MAX_SIZE), packing.binary(digest, "dictionary", 32)
+        )
+        return Attribute(identifier, kind, held)
     absent = items[2:] == [ABSENT_VALUE]
     ends = packing.array(items[:2] if absent else items, "attribute domain", 2)
     if name == "integer":
@@ -347,4 +436,4 @@ def attribute_from_spec(spec: object) -> Attribute:
     if name == "number":
         low_f, high_f = (packing.real(end, "attribute domain") for end in ends)
         return Attribute(identifier, kind, NumberDomain(low_f, high_f, absent))
-    raise WireError(f"attribute type must be integer, label, number or set, got {name!r}")
+    raise WireError(f"attribute type must be integer, label, number, set or dictionary, got {name!r}")

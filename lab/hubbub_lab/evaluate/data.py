@@ -13,7 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import ABSENT_VALUE, MAX_SIZE, Attribute, IntegerDomain, LabelDomain, SetDomain
+from hubbub.survey import (
+    ABSENT_VALUE,
+    MAX_SIZE,
+    Attribute,
+    DictionaryDomain,
+    IntegerDomain,
+    LabelDomain,
+    SetDomain,
+)
 from hubbub_authoring.files import DraftAttribute, DraftCategory
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.people import MISSING, quality, values_of
@@ -253,8 +261,8 @@ def _values(attribute: Attribute) -> Sequence[object]:
     domain = attribute.domain
     if isinstance(domain, LabelDomain):
         return domain.labels
-    if isinstance(domain, SetDomain):
-        raise LabError(f"attribute {attribute.id} must not be of sets here")
+    if isinstance(domain, SetDomain | DictionaryDomain):
+        raise LabError(f"attribute {attribute.id} must not be of sets or a dictionary here")
     none = [ABSENT_VALUE] if domain.absent else []
     if isinstance(domain, IntegerDomain):
         return [*range(domain.low, domain.high + 1), *none]

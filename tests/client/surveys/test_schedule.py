@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 from surveys import LABELS, VISITS
 
@@ -9,6 +10,7 @@ from hubbub.survey import in_list_order
 from hubbub.survey.survey import Survey
 from hubbub_client.surveys.schedule import LEAST_LISTED, MAX_LISTED, UNREADABLE, decode_listed_surveys
 
+GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL = Survey.parse(LABELS)
 
 
@@ -57,6 +59,10 @@ def test_a_survey_of_hashes_counts_by_its_maps_and_pushes_no_other_out() -> None
 def test_what_older_devices_cannot_read_stands_last_in_a_list() -> None:
     wide, narrow = (Survey.from_canonical(hashed(1, high)) for high in (2**20 - 2, 2**17 - 2))
     assert in_list_order([wide, SMALL, narrow]) == [SMALL, narrow, wide]
+    site = replace(SMALL, version=2, ledgers=("durable", "site-data"))
+    absent = Survey.from_canonical((GOLDEN / "key-value.bin").read_bytes())
+    spun = replace(Survey.parse(VISITS.replace("static", "evolving")), rotation=2)
+    assert in_list_order([wide, absent, site, spun, narrow]) == [narrow, spun, site, absent, wide]
 
 
 def test_a_list_of_rubbish_is_not_read_to_its_end() -> None:

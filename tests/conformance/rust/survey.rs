@@ -11,13 +11,15 @@ pub const MAX_BYTES: usize = 1 << 24;
 const MAX_ELEMENTS: usize = 10 << 17;
 const MAX_SIZE: i128 = (1 << 17) - 1;
 const EXACT: i128 = (1 << 53) - 1;
+const ABSENT: &str = "absent";
 const DAY: i128 = 86_400;
 pub const MAX_ROTATION: i128 = 100_000;
 
 pub enum Domain {
-    Integers(i128, i128),
+    /// Ends, and whether "absent" is a value beside them; of numbers alike.
+    Integers(i128, i128, bool),
     Labels(Vec<String>),
-    Numbers(f64, f64),
+    Numbers(f64, f64, bool),
     Items(Vec<String>),
 }
 
@@ -40,6 +42,8 @@ pub enum Form {
     Items(usize),
     /// The reading of every index, per attribute.
     Bundle(Vec<Vec<usize>>),
+    /// The points of the grid of a number that may be absent.
+    KeyValue(usize),
     Score(Score),
 }
 
@@ -121,26 +125,30 @@ impl Attribute {
                 if name.text()? == "set" { Domain::Items(labels) } else { Domain::Labels(labels) }
             }
             "integer" => {
-                let ends = domain.array_of(2)?;
+                let (ends, absent) = ends_of(domain)?;
                 let (low, high) = (ends[0].int(-EXACT, EXACT)?, ends[1].int(-EXACT, EXACT)?);
-                must(low < high && high - low < MAX_SIZE, "an integer domain out of range")?;
-                Domain::Integers(low, high)
+                must(low < high && high - low + i128::from(absent) < MAX_SIZE, "an integer domain out of range")?;
+                Domain::Integers(low, high, absent)
             }
             "number" => {
-                let ends = domain.array_of(2)?;
+                let (ends, absent) = ends_of(domain)?;
                 let (low, high) = (ends[0].float()?, ends[1].float()?);
                 must(low < high && (high - low).is_finite(), "a domain of numbers out of range")?;
-                Domain::Numbers(low, high)
+                Domain::Numbers(low, high, absent)
             }
             _ => return Err("an unknown type"),
         };
         Ok(Attribute { id, evolves, domain })
     }
 
+    fn tells_absent(&self) -> bool {
+        matches!(self.domain, Domain::Integers(_, _, true) | Domain::Numbers(_, _, true))
+    }
+
     /// Values of a domain that is no interval.
     fn size(&self) -> Answer<usize> {
         match &self.domain {
-            Domain::Integers(low, high) => Ok(fit(high - low + 1)),
+            Domain::Integers(low, high, absent) => Ok(fit(high - low + 1 + i128::from(*absent))),
             Domain::Labels(labels) => Ok(labels.len()),
             _ => Err("what has no places"),
         }
@@ -154,7 +162,8 @@ impl Attribute {
             _ => None,
         };
         match (&self.domain, value) {
-            (Domain::Integers(low, high), _) => match whole {
+            (Domain::Integers(_, _, true), Value::Text(s)) if s == ABSENT => size - 1,
+            (Domain::Integers(low, high, _), _) => match whole {
                 Some(n) if (*low..=*high).contains(&n) => fit(n - low),
                 _ => size,
             },
@@ -167,8 +176,8 @@ impl Attribute {
 
     fn ends(&self) -> Answer<(f64, f64)> {
         match &self.domain {
-            Domain::Integers(low, high) => Ok((*low as f64, *high as f64)),
-            Domain::Numbers(low, high) => Ok((*low, *high)),
+            Domain::Integers(low, high, _) => Ok((*low as f64, *high as f64)),
+            Domain::Numbers(low, high, _) => Ok((*low, *high)),
             _ => Err("labels in a score"),
         }
     }
@@ -189,6 +198,14 @@ impl Attribute {
             _ => None,
         }
     }
+}
+
+/// The ends of an interval, and whether "absent" stands after them.
+fn ends_of(domain: &Value) -> Answer<(&[Value], bool)> {
+    let listed = domain.array()?;
+    let absent = listed.len() == 3 && matches!(&listed[2], Value::Text(text) if text == ABSENT);
+    must(absent || listed.len() == 2, "two ends")?;
+    Ok((&listed[..2], absent))
 }
 
 fn elements(value: &Value) -> usize {
@@ -240,16 +257,20 @@ impl Survey {
         let attributes = listed.iter().map(Attribute::read).collect::<Answer<Vec<_>>>()?;
         must(all_differ(attributes.iter().map(|a| &a.id)), "attributes must differ")?;
         must(!rotates || attributes.iter().any(|a| a.evolves), "a rotation of one answer")?;
+        let name = if alone { "single" } else { fields[8].array()?.first().ok_or("no form")?.text()? };
+        let told = matches!(name, "table" | "transition" | "bundle" | "key_value");
+        must(told || !attributes.iter().any(Attribute::tells_absent), "a number that may be absent")?;
         let form = if alone {
             single(&attributes[0], &channel, &fields[8], &fields[9])?
         } else {
             let form = fields[8].array()?;
-            match form.first().ok_or("no form")?.text()? {
+            match name {
                 "table" => table(&attributes, &channel, form)?,
                 "tree" => tree(&attributes, &channel, form)?,
                 "transition" => transition(&attributes, &channel, form, rounds)?,
                 "set" => items(&attributes, &channel, form)?,
                 "bundle" => bundle(&attributes, &channel, form)?,
+                "key_value" => key_value(&attributes, &channel, form)?,
                 "score" => score(&attributes, &channel, form, epsilon)?,
                 _ => return Err("an unknown form"),
             }
@@ -302,12 +323,20 @@ impl Survey {
             Form::Items(_) | Form::Bundle(_) => Err("no number"),
             Form::Single(Some(mapping)) => Ok(mapping[self.attributes[0].index(&values[0])]),
             Form::Single(None) => {
-                let Domain::Numbers(low, high) = self.attributes[0].domain else { unreachable!() };
+                let (low, high) = self.attributes[0].ends()?;
                 match self.attributes[0].number(&values[0]) {
                     None => Ok(self.channel.inputs - 1),
                     Some((exact, _)) => rounded(exact, low, high, self.channel.inputs - 1, source),
                 }
             }
+            Form::KeyValue(points) => match (&values[0], self.attributes[0].number(&values[0])) {
+                (Value::Text(text), _) if text == ABSENT => Ok(*points),
+                (_, None) => Ok(points + 1),
+                (_, Some((exact, _))) => {
+                    let (low, high) = self.attributes[0].ends()?;
+                    rounded(exact, low, high, *points, source)
+                }
+            },
             Form::Table(readings) => {
                 let pairs = readings.iter().zip(self.attributes.iter().zip(values));
                 Ok(pairs.fold(0, |input, (reading, (attribute, value))| {
@@ -380,6 +409,28 @@ fn names(listed: &[&Value], with_missing: bool) -> Answer<()> {
     must(all_differ(found.iter()), "names must differ")
 }
 
+/// Refuses a grid whose points do not rise in floats.
+fn must_rise(low: f64, high: f64, points: usize) -> Answer<()> {
+    let last = points - 1;
+    let step = (high - low) / last as f64;
+    let point = |i: usize| {
+        let along = if step == 0.0 { i as f64 / last as f64 * (high - low) } else { i as f64 * step };
+        if i == last { high } else { along + low }
+    };
+    must((1..points).all(|i| point(i - 1) < point(i)), "points must differ")
+}
+
+fn key_value(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
+    must(form.len() == 3 && attributes.len() == 1 && attributes[0].tells_absent(), "one that may be absent")?;
+    let (points, share) = (form[1].index(2, channel::MAX_INPUTS - 2)?, form[2].float()?);
+    must(share > 0.0 && share < 1.0, "a share between 0 and 1")?;
+    let of = channel::labels(&[points, 1, 1]);
+    must(channel.inputs == of.len() && channel.fits(&of), "another channel than the number's")?;
+    let (low, high) = attributes[0].ends()?;
+    must_rise(low, high, points)?;
+    Ok(Form::KeyValue(points))
+}
+
 fn single(attribute: &Attribute, channel: &Channel, map: &Value, categories: &Value) -> Answer<Form> {
     let missing = channel.inputs - 1;
     let pairs = categories.array()?.iter().map(|pair| pair.array_of(2));
@@ -391,14 +442,9 @@ fn single(attribute: &Attribute, channel: &Channel, map: &Value, categories: &Va
     names(&pairs.iter().map(|pair| &pair[0]).collect::<Vec<_>>(), true)?;
     let category_of = channel::labels(&sizes);
     must(channel.fits(&category_of), "other categories than the channel's")?;
-    if let Domain::Numbers(low, high) = attribute.domain {
+    if let Domain::Numbers(low, high, _) = attribute.domain {
         must(map.is_nil(), "a map of numbers")?;
-        let step = (high - low) / (missing - 1) as f64;
-        let point = |i: usize| {
-            let along = if step == 0.0 { i as f64 / (missing - 1) as f64 * (high - low) } else { i as f64 * step };
-            if i == missing - 1 { high } else { along + low }
-        };
-        must((1..missing).all(|i| point(i - 1) < point(i)), "points must differ")?;
+        must_rise(low, high, missing)?;
         return Ok(Form::Single(None));
     }
     let size = attribute.size()?;

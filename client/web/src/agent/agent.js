@@ -24,7 +24,7 @@ import { UNIT } from '../filter.js';
 import { writeReport } from '../wire.js';
 import { Account } from './account.js';
 import { DeviceError, Ledger } from './ledger.js';
-import { FORMS, MEMOISED, hex, isDrawn, isStatic, lastClosed, mostSlots, roundAt, slotsAfter, unhex } from './schedule.js';
+import { FORMS, MEMOISED, hex, isDrawn, isStatic, lastClosed, listedInputs, mostSlots, roundAt, slotsAfter, unhex } from './schedule.js';
 import { askToStay, mustBeFirstParty } from './surroundings.js';
 import { transportTo } from './transport.js';
 import { LIMITS, afterwards, choose } from './uploads.js';
@@ -86,6 +86,7 @@ function told({ id, kind, domain }) {
 /** Return a value as a ledger keeps it: null for whatever is not in the domain. @param {Attribute} attribute @param {unknown} value @returns {string | number | null} */
 function normal(attribute, value) {
   const { domain } = attribute;
+  if (attribute.tellsAbsent() && value === 'absent') return value;
   if (domain.type === 'number') return attribute.number(/** @type {Value} */ (value))?.[1] ?? null;
   if (domain.type === 'set') return null; // no survey of sets is answered here
   const index = attribute.index(/** @type {Value} */ (value));
@@ -334,7 +335,7 @@ export class Agent {
         if (error instanceof Refused) return null; // not for this version of a device
         throw error;
       });
-      left -= survey ? Math.max(LEAST_LISTED, survey.channel.inputs) : UNREADABLE;
+      left -= survey ? Math.max(LEAST_LISTED, listedInputs(survey)) : UNREADABLE;
       if (left < 0) break;
       if (survey) found.push(await this.#enrol(survey));
     }

@@ -23,8 +23,6 @@ const MAX_COUNTS = 2 ** 18;
 export class SampledParts {
   static keys = ['readings', 'orders', 'members', 'shares', 'subset', 'held'];
   tellsInputs = false;
-  /** The product of all readings is never built. */
-  inputs = Infinity;
 
   /** @param {import('./keys.js').Keys} keys */
   constructor(keys) {
@@ -49,7 +47,9 @@ export class SampledParts {
     this.shares = shares.map(Number);
     const cells = this.members.map((own) => own.reduce((n, member) => n * this.readings[member], 1));
     must(cells.every((n) => n <= MAX_INPUTS), 'too many cells of a part');
-    must(cells.reduce((a, b) => a + b, cells.length) <= MAX_COUNTS, 'at most 2^18 counts');
+    /** In their place parts, and the cells of all their tables: the product of all readings is never built. */
+    this.inputs = cells.reduce((a, b) => a + b, cells.length);
+    must(this.inputs <= MAX_COUNTS, 'at most 2^18 counts');
     this.sets = cells.map((n, j) => new Sets(n, size[j], held[j]));
     this.head = orders.length <= 256 ? 1 : 2;
     this.width = this.head + Math.ceil(Math.max(...cells) / 8);

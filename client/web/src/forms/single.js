@@ -56,7 +56,7 @@ export class Single {
 }
 
 /** Refuse a grid whose points do not rise in floats. @param {number} low @param {number} high @param {number} points */
-function mustRise(low, high, points) {
+export function mustRise(low, high, points) {
   const step = (high - low) / (points - 1);
   let before = -Infinity;
   for (let i = 0; i < points; i++) {

@@ -32,6 +32,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     rehearse.add_to(verbs)
     consent.add_to(verbs)
     new.add_to(verbs)
+    dictionary = verbs.add_parser(
+        "dictionary", help="write the dictionary of a text file's lines, for devices; print a survey's keys"
+    )
+    dictionary.add_argument("texts", type=Path, help="a text a line, UTF-8")
+    dictionary.add_argument("--out", type=Path, required=True, help="the dictionary: what devices download")
+    dictionary.add_argument("--order", type=Path, help="the texts in its order: line 17 is #17 of a release")
+    dictionary.set_defaults(run=_dictionary)
     keygen = verbs.add_parser(
         "keygen", help="make the key that signs lists of surveys; print its public half"
     )
@@ -69,6 +76,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     sign.add_argument("--json", action="store_true", help="print what the list says as JSON")
     sign.set_defaults(run=_sign)
+
+
+def _dictionary(options: argparse.Namespace) -> int:
+    from hubbub.survey import DictionaryDomain, dictionary_of  # noqa: PLC0415
+
+    try:
+        lines = options.texts.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeployError(f"{options.texts} must be a file of UTF-8 text ({error})") from None
+    data, order = dictionary_of(line.removesuffix("\r") for line in lines if line.strip())
+    domain = DictionaryDomain.of(data)
+    replace_file(options.out, data)
+    if options.order is not None:
+        replace_file(options.order, "".join(f"{text}\n" for text in order).encode())
+    print(f'type = "dictionary"\ntexts = {domain.size}\ndigest = "{domain.digest.hex()}"')
+    return 0
 
 
 def _keygen(options: argparse.Namespace) -> int:
