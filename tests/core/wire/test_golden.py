@@ -44,6 +44,7 @@ ELSEWHERE = (
     "formats",
     "form-releases.txt",
     "sets.bin",
+    "dictionary.bin",
     "key-value.bin",
     "sets.toml",
     "key-value.toml",
