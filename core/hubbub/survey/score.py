@@ -22,7 +22,15 @@ from hubbub.errors import ABSENT, ParameterError, WireError
 from hubbub.filter.regression.regression import MAX_NUMBERS, TOTAL, Box, Regression
 from hubbub.mechanisms.rounding import stochastic, stochastic_many
 from hubbub.numeric.randomness import Source
-from hubbub.survey.domain import Attribute, IntegerDomain, LabelDomain, SetDomain, exact_number, number_names
+from hubbub.survey.domain import (
+    Attribute,
+    DictionaryDomain,
+    IntegerDomain,
+    LabelDomain,
+    SetDomain,
+    exact_number,
+    number_names,
+)
 from hubbub.survey.form import BaseForm, FormEntry, FormRequest
 from hubbub.survey.rules import Rules, check_attributes
 from hubbub.wire import packing
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
 
 FORM: Final = "score"
 
-NO_NUMBERS: Final = (LabelDomain, SetDomain)
+NO_NUMBERS: Final = (LabelDomain, SetDomain, DictionaryDomain)
 """The domains that a score cannot read."""
 
 ScoreKind = Literal["linear", "truncated", "logistic"]
