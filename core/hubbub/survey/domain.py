@@ -158,7 +158,7 @@ class SetDomain:
 
 @dataclass(frozen=True)
 class DictionaryDomain:
-    """Many texts, which a survey names by the digest of their dictionary, a file outside of every list.
+    """A domain of many texts, named by the digest of their dictionary, a file outside of every list.
 
     A dictionary has the hashes of its texts, rising, 8 bytes each: of every text in form C and UTF-8 the
     first 8 bytes of SHA-256. The place of its hash is a text's index.
