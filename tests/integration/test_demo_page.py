@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pytest
-import selenium_axe_python
-from browser import CHROMEDRIVER, CHROMIUM, Browser, running_browser
+from browser import CHROMEDRIVER, CHROMIUM, running_browser
+from page_axe import violations
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "docs" / "demo.html"
-AXE = (Path(selenium_axe_python.__file__).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OFFLINE = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
 TRUTH = (34, 26, 20, 13, 7)
 
@@ -31,15 +28,6 @@ def test_it_is_what_the_script_makes_of_the_modules_and_below_a_megabyte() -> No
     made = runpy.run_path(str(ROOT / "client" / "web" / "tools" / "inline.py"))["page"]("demo")
     assert DEMO.read_text(encoding="utf-8") == made
     assert DEMO.stat().st_size < 2**20
-
-
-def violations(browser: Browser) -> list[str]:
-    browser.execute_script(AXE)
-    found: dict[str, Any] = browser.execute_async_script(
-        "const [rules, done] = arguments; axe.run(document, {runOnly: rules}).then(done);", RULES
-    )
-    assert len(found["passes"]) > 10  # it looked
-    return [f"{rule['id']}: {node['html'][:160]}" for rule in found["violations"] for node in rule["nodes"]]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import selenium_axe_python
 from browser import Browser
+from page_axe import violations
 from page_site import Site, opened, size, text, until
 from page_states import PLACES, gallery
 from selenium.webdriver.common.by import By
-
-AXE = (Path(selenium_axe_python.__file__).parent / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-
-
-def violations(browser: Browser) -> list[str]:
-    """Return the findings of axe-core on the page as it stands, one line per rule and element."""
-    found: dict[str, Any] = browser.execute_async_script(
-        """const [rules, done] = arguments;
-        axe.run(document, { runOnly: rules }).then(done, (e) => done({ error: String(e) }));""",
-        RULES,
-    )
-    assert "error" not in found, found
-    assert len(found["passes"]) > 10  # it looked
-    return [f"{rule['id']}: {node['html'][:160]}" for rule in found["violations"] for node in rule["nodes"]]
 
 
 def emulate(browser: Browser, scheme: str) -> None:
@@ -54,7 +38,6 @@ def test_no_page_and_no_state_breaks_a_rule_of_axe(
             )
             for selector in place.press:
                 browser.find_element(By.CSS_SELECTOR, selector).click()
-            browser.execute_script(AXE)
             for scheme, width in (("light", 1280), ("dark", 390)):
                 emulate(browser, scheme)
                 size(browser, width, 900)
@@ -79,7 +62,6 @@ def test_axe_would_find_a_missing_name_and_too_little_contrast(
         pale.style.color = "#ddd";
         main.append(pale);"""
     )
-    browser.execute_script(AXE)
     rules = {line.partition(":")[0] for line in violations(browser)}
     assert {"button-name", "color-contrast"} <= rules
 

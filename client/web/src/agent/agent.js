@@ -623,7 +623,7 @@ export class Agent {
         waiting: tables.outbox.size,
         surveys,
         refused: this.#asked.filter(({ reason }) => reason !== null),
-        sent: sent.map(({ digest, round, report, outcome }) => ({ survey: this.#survey(digest).id, round, report, outcome })),
+        sent: sent.map(({ digest, round, report, outcome }) => ({ survey: this.#survey(digest).id, digest, round, report, outcome })),
       };
     });
   }
