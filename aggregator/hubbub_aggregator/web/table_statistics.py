@@ -32,9 +32,10 @@ from hubbub.estimation import (
     independence,
     linear_regression,
     odds_ratio,
+    paired_regression,
     reweighted_shares,
 )
-from hubbub.mechanisms import PooledNoise, Pooling, SampledParts, channel_from_spec
+from hubbub.mechanisms import PairedTables, PooledNoise, Pooling, SampledParts, channel_from_spec
 from hubbub.survey import Bundle, IntegerDomain, Survey
 
 Facts: TypeAlias = dict[str, Any]
@@ -135,12 +136,12 @@ class TableStatistics:
         if len(values) != ends[-1]:
             raise ParameterError("a round must have estimates for statistics, got one without")
         shares = np.split(np.array(values, dtype=np.float64), ends[:-1])
-        noise = _noises(found, table)
+        self._level, self._pooling = level, _pooling(found, table)
+        noise = _noises(table, self._pooling)
         self._tables = {
             tuple(members): TableShares(own.reshape(shape), 1, int(found["devices"]), noise(tuple(members)))
             for members, own, shape in zip(table["tables"], shares, shapes, strict=True)
         }
-        self._level = level
 
     def conditional(self, of: str, given: str) -> Iterator[StatisticRow]:
         """Yield the shares of an attribute's readings within every group of another."""
@@ -218,7 +219,8 @@ class TableStatistics:
         A number is a regressor; of labels every reading but the first is one, of 0 and 1.
         """
         axes = [*on, of]
-        table = self._of(axes)
+        pairs = self._paired(axes)
+        table = None if pairs is not None else self._of(axes)
         names, columns = ["intercept"], []
         for name in axes:
             known = self._known(name)
@@ -229,7 +231,10 @@ class TableStatistics:
         if len(columns[-1]) != 1:
             raise ParameterError(f"a regression must be of a number or of two readings, got {of}")
         try:
-            found = linear_regression(table, columns, level=self._level)
+            if pairs is not None:
+                found = paired_regression(pairs, columns, level=self._level)
+            elif table is not None:
+                found = linear_regression(table, columns, level=self._level)
         except RefusedStatisticError as error:
             yield StatisticRow("regression", of, ", ".join(on), note=str(error))
             return
@@ -237,6 +242,16 @@ class TableStatistics:
             yield StatisticRow(
                 "regression", of, ", ".join(on), None, name, each.estimate, each.low, each.high
             )
+
+    def _paired(self, names: Sequence[str]) -> PairedTables | None:
+        """Return the tables of every two attributes of a bundle, None where one table has all of them."""
+        axes = [list(self._attributes).index(name) for name in names if self._known(name)]
+        if self._pooling is None or any(set(axes) <= set(members) for members in self._tables):
+            return None
+        both = [tuple(sorted(pair)) for pair in combinations(axes, 2)]
+        ids = list(self._attributes)
+        shares = {(one, two): self._pair(ids[one], ids[two]).shares for one, two in both}
+        return PairedTables(self._pooling, axes, shares)
 
     def _pair(self, rows: str, columns: str) -> TableShares:
         return self._of([rows, columns])
@@ -344,14 +359,20 @@ def statistic_rows(
     ]
 
 
-def _noises(found: Mapping[str, Any], table: Facts) -> Callable[[tuple[int, ...]], Noise]:
+def _pooling(found: Mapping[str, Any], table: Facts) -> Pooling | None:
+    """Return the weights of a bundle's parts by the reports about each; None of a cross table."""
+    if "noise" in table:
+        return None
+    channel = channel_from_spec(table["channel"])
+    return Pooling(cast(SampledParts, channel), [line["reports"] for line in found["parts"]])
+
+
+def _noises(table: Facts, pooling: Pooling | None) -> Callable[[tuple[int, ...]], Noise]:
     """Return what gives the noise of a table by its attributes."""
     if "noise" in table:
         alone = TableNoise(**table["noise"])
         return lambda _: alone
-    channel = channel_from_spec(table["channel"])
-    pooling = Pooling(cast(SampledParts, channel), [line["reports"] for line in found["parts"]])
-    return lambda members: PooledNoise(pooling, members)
+    return lambda members: PooledNoise(cast(Pooling, pooling), members)
 
 
 def _filled(row: StatisticRow, span: RatioSpan) -> StatisticRow:

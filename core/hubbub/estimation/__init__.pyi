@@ -84,7 +84,11 @@ from hubbub.estimation.tables.independence import (
     independence as independence,
 )
 from hubbub.estimation.tables.noise import Noise as Noise, TableNoise as TableNoise
-from hubbub.estimation.tables.regression import Regressed as Regressed, linear_regression as linear_regression
+from hubbub.estimation.tables.regression import (
+    Regressed as Regressed,
+    linear_regression as linear_regression,
+    paired_regression as paired_regression,
+)
 from hubbub.estimation.tables.shares import RatioSpan as RatioSpan, TableShares as TableShares
 from hubbub.estimation.tree_estimator import TreeEstimator as TreeEstimator
 from hubbub.estimation.trees.tree import Tree as Tree

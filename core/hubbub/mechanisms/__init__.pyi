@@ -9,7 +9,7 @@ from hubbub.mechanisms.bundle.estimator import (
     BundleEstimate as BundleEstimate,
     BundleEstimator as BundleEstimator,
 )
-from hubbub.mechanisms.bundle.noise import PooledNoise as PooledNoise
+from hubbub.mechanisms.bundle.noise import PairedTables as PairedTables, PooledNoise as PooledNoise
 from hubbub.mechanisms.bundle.pooling import Pooling as Pooling, told_by as told_by
 from hubbub.mechanisms.bundle.toss import PART_ALARM as PART_ALARM, part_chances as part_chances
 from hubbub.mechanisms.category_grr import CategoryGRR as CategoryGRR

@@ -65,6 +65,20 @@ def test_conditional_shares_are_the_crowd_s_whichever_attribute_comes_first() ->
                 assert abs(row["estimate"] - due) < 5.2 * (row["high"] - row["low"]) / 3.92 < 0.2
 
 
+def test_a_regression_on_two_attributes_is_put_together_from_tables_of_two() -> None:
+    """Each of three coefficients is within 5.2 errors of least squares of the crowd: 1e-6 by chance."""
+    cells = [(age, sex, job) for age in range(3) for sex in range(2) for job in range(2)]
+    weights = np.sqrt([CROWD[cell] for cell in cells])
+    design = np.array([[1.0, age, sex] for age, sex, _ in cells])
+    truth = np.linalg.lstsq(design * weights[:, None], [c[2] for c in cells] * weights, rcond=None)[0]
+    found = rows("?kind=regression&of=job&on=age,sex")
+    assert [row["reading"] for row in found] == ["intercept", "age", "sex"]
+    for row, due in zip(found, truth, strict=True):
+        # A fiftieth is missing of one attribute and not of another: moments are of those who have both.
+        assert abs(row["estimate"] - due) < 5.2 * (row["high"] - row["low"]) / 3.92 + 0.01
+        assert row["high"] - row["low"] < 0.3
+
+
 def test_intervals_of_all_rows_at_once_are_those_of_bonferroni_over_all_pairs() -> None:
     many = 2 * (3 * 2 + 3 * 2 + 2 * 2)
     narrow = rows("?kind=conditional&of=sex&given=age")

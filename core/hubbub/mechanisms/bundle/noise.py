@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
 
+from hubbub.errors import ParameterError
 from hubbub.estimation.tables.noise import TableNoise
 from hubbub.mechanisms.bundle.pooling import Floats, Members, Pooling
 
@@ -56,3 +57,72 @@ class PooledNoise:
         back = np.arange(math.prod(shape)).reshape([shape[axis] for axis in order])
         kept = back.transpose(np.argsort(order)).ravel()
         return np.asarray(found[np.ix_(kept, kept)])
+
+
+class PairedTables:
+    """The tables of every two of some attributes, and the noise of what is made of all of them together.
+
+    Args:
+        pooling: The weights, of so many reports about each part.
+        axes: The attributes.
+        shares: The shares of every two of them, by both attributes, rising: shape (r_i, r_j).
+
+    Raises:
+        ParameterError: If a part is about three of them: how these three go together is in no table of two.
+    """
+
+    def __init__(
+        self, pooling: Pooling, axes: Sequence[int], shares: Mapping[tuple[int, int], Floats]
+    ) -> None:
+        self._pooling, self._axes, self._shares = pooling, tuple(axes), shares
+        self._told: dict[int, list[int]] = {}
+        for part, each in enumerate(pooling.channel.parts):
+            held = [j for j in each.members if j in axes]
+            if len(held) > 2:
+                raise ParameterError(
+                    "attributes must be in parts of two, or in one table, got a part of three"
+                )
+            if held and pooling.reports[part] > 0.0:
+                self._told[part] = held
+
+    def pair(self, a: int, b: int) -> Floats:
+        """Return the shares of two attributes, by their places among these, shape (r_a, r_b)."""
+        one, two = self._axes[a], self._axes[b]
+        return self._shares[one, two] if one < two else self._shares[two, one].T
+
+    def covariance(self, parts: Mapping[tuple[int, int], Floats], crowd: Sequence[Floats] | None) -> Floats:
+        """Return the covariance of sums over tables, shape (k, k), of devices drawn for every part by itself.
+
+        Args:
+            parts: Of every two places a < b the coefficients of their shares, shape (k, r_a, r_b).
+            crowd: The shares of each attribute in a crowd where they are independent; None: as estimated.
+        """
+        readings, scores = self._pooling.channel.readings, {}
+        for (a, b), own in parts.items():
+            one, two = sorted((self._axes[a], self._axes[b]))
+            flat = (own if self._axes[a] == one else own.swapaxes(1, 2)).reshape(len(own), -1)
+            for part, matrix in self._pooling.shared_scores((one, two)).items():
+                held = self._told[part]
+                shape = [readings[j] if j in (one, two) else 1 for j in held]
+                score = (flat @ matrix).reshape(len(own), *shape)
+                scores[part] = scores.get(part, 0.0) + np.broadcast_to(
+                    score, (len(own), *(readings[j] for j in held))
+                )
+        found = np.zeros(())
+        for part, score in scores.items():
+            places = [self._axes.index(j) for j in self._told[part]]
+            if crowd is not None:
+                margin = (
+                    np.multiply.outer(*(crowd[p] for p in places)) if len(places) > 1 else crowd[places[0]]
+                )
+            else:
+                own = self.pair(places[0], places[1] if len(places) > 1 else int(places[0] == 0))
+                margin = own if len(places) > 1 else own.sum(axis=1)
+                margin = np.maximum(margin, 0.0) / np.maximum(margin, 0.0).sum()
+            oracle = self._pooling.channel.oracles[part]
+            told = TableNoise.of_sets(oracle.levels[0].support).covariance(
+                margin.ravel(), cells=oracle.inputs // margin.size, devices=int(self._pooling.reports[part])
+            )
+            flat = score.reshape(len(score), -1)
+            found = found + flat @ told @ flat.T
+        return np.asarray(found)
