@@ -56,7 +56,8 @@ def empirical_bayes_values(document: Document) -> list[float | None] | None:
 def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     """Return the best and the worst rank that each cell could have, all of them at once; see `rank_sets`.
 
-    None for "missing", which has no rank. In a tree of labels a cell is ranked among those of its level.
+    None for "missing", which has no rank. In a tree of labels a cell is ranked among those of its level, in a
+    bundle among those of its table or attribute: others have other readings.
 
     Args:
         document: A release, or a provisional view of an open round.
@@ -64,10 +65,12 @@ def round_ranks(document: Document, kind: str) -> list[tuple[int, int] | None]:
     """
     cells = _cells(document, kind)
     found: list[tuple[int, int] | None] = [None] * len(cells)
-    levels: dict[int | None, list[int]] = {}
+    levels: dict[object, list[int]] = {}
     for i, cell in enumerate(cells):
         if cell["label"] != _MISSING and cell.get("simultaneous_low") is not None:
-            levels.setdefault(cell.get("tree_level"), []).append(i)
+            pieces = cell["label"].split(" / ") if "parts" in document else ()
+            table = tuple(piece.partition(": ")[0] for piece in pieces)
+            levels.setdefault((cell.get("tree_level"), table), []).append(i)
     for ranked in levels.values():
         some = [cells[i] for i in ranked]
         best, worst = rank_sets(_column(some, "simultaneous_low"), _column(some, "simultaneous_high"))

@@ -13,6 +13,7 @@ from shown_view import ShownView, round_of, snapshot_of, survey_of
 
 from hubbub import Survey
 from hubbub.testing import seeded
+from hubbub_aggregator.release import round_views
 from hubbub_aggregator.release.estimates import estimates
 from hubbub_aggregator.release.parts import part_lines
 from hubbub_aggregator.web import create_app, table_facts
@@ -155,3 +156,18 @@ def test_intervals_of_a_bundle_hold() -> None:
                     kept.append(row.low <= due <= row.high)
     assert 0.92 < np.mean(held) < 0.98, np.mean(held)
     assert np.mean(narrow) < 0.85, np.mean(narrow)
+
+
+def test_a_cell_is_ranked_among_those_of_its_own_table() -> None:
+    # Cells of a table of four are larger than those of nine, whatever is asked.
+    found = drawn(400_000, 3)
+    for kind, sizes in (("values", [12, 12, 9]), ("categories", [4, 3, 3])):
+        ends, first = np.cumsum(sizes), 0
+        ranks = round_views(found)["ranks"][kind]
+        for end in ends.tolist():
+            own = [cell["estimate"] for cell in found[kind][first:end]]
+            for place, (best, worst) in zip(
+                np.argsort(np.argsort(own)[::-1]) + 1, ranks[first:end], strict=True
+            ):
+                assert 1 <= best <= place <= worst <= len(own)
+            first = end

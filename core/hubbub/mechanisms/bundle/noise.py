@@ -97,7 +97,8 @@ class PairedTables:
             parts: Of every two places a < b the coefficients of their shares, shape (k, r_a, r_b).
             crowd: The shares of each attribute in a crowd where they are independent; None: as estimated.
         """
-        readings, scores = self._pooling.channel.readings, {}
+        readings = self._pooling.channel.readings
+        scores: dict[int, Floats] = {}
         for (a, b), own in parts.items():
             one, two = sorted((self._axes[a], self._axes[b]))
             flat = (own if self._axes[a] == one else own.swapaxes(1, 2)).reshape(len(own), -1)
@@ -105,9 +106,8 @@ class PairedTables:
                 held = self._told[part]
                 shape = [readings[j] if j in (one, two) else 1 for j in held]
                 score = (flat @ matrix).reshape(len(own), *shape)
-                scores[part] = scores.get(part, 0.0) + np.broadcast_to(
-                    score, (len(own), *(readings[j] for j in held))
-                )
+                whole = np.broadcast_to(score, (len(own), *(readings[j] for j in held)))
+                scores[part] = scores[part] + whole if part in scores else whole
         found = np.zeros(())
         for part, score in scores.items():
             places = [self._axes.index(j) for j in self._told[part]]
