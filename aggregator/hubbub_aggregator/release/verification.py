@@ -15,7 +15,9 @@ _FACTS: Final = {"label", "category", "tree_level"}
 """Columns of cells that are no numbers: they were held beside the survey."""
 
 
-def verify(survey: Survey, document: Document, data: bytes, estimator: AnyEstimator | None = None) -> Checked:
+def verify(
+    survey: Survey, document: Document, data: bytes | None, estimator: AnyEstimator | None = None
+) -> Checked:
     """Return what is right and wrong of a sealed release.
 
     Every number that `hubbub.checking` has a check of its own for is held beside that. The others, such as
@@ -24,7 +26,7 @@ def verify(survey: Survey, document: Document, data: bytes, estimator: AnyEstima
     Args:
         survey: The survey that the release should be of.
         document: The release, or the same with what the read API says beside it.
-        data: The bytes of its public counts.
+        data: The bytes of its public counts; None of a round with too few devices.
         estimator: The survey's estimator, where it is at hand.
 
     Raises:
@@ -32,7 +34,7 @@ def verify(survey: Survey, document: Document, data: bytes, estimator: AnyEstima
     """
     require_method(document)
     checked = check_release(survey, document, data)
-    if not checked.differences:
+    if data is not None and not checked.differences:
         with guarded(checked):
             _check_again(checked, survey, document, data, estimator)
     return checked

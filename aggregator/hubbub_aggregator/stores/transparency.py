@@ -25,6 +25,7 @@ from hubbub.transparency import (
     grown,
     inclusion_path,
     leaf_hash,
+    nodes_of,
     proof_text,
     root_of,
 )
@@ -221,13 +222,11 @@ class TransparencyLog:
 
     def _check(self) -> None:
         """Refuse a file whose hashes are not those of its entries, or not those that were published."""
-        nodes: dict[tuple[int, int], bytes] = {}
         rows = self._db.execute("SELECT place, data FROM entry ORDER BY place").fetchall()
-        for size, (place, data) in enumerate(rows):
-            for level, at, found in grown(lambda *where: nodes[where], size, leaf_hash(data)):
-                nodes[level, at] = found
+        for size, (place, _) in enumerate(rows):
             if place != size:
                 raise ArchiveError(f"{self._path}: an entry is missing before {place}; the file is damaged")
+        nodes = nodes_of(leaf_hash(data) for _, data in rows)
         kept = {
             (level, at): found for level, at, found in self._db.execute("SELECT level, place, hash FROM node")
         }

@@ -188,7 +188,7 @@ def create_app(
             Route("/page/{name}", page),
             *ComparisonApi(desk).routes(),
             *StatisticsApi(desk).routes(),
-            *ReadApi(desk, view).routes(),
+            *ReadApi(desk, view, is_public=read_token is None).routes(),
             Route("/api/surveys", surveys),
             Route("/api/surveys/{digest}", survey),
             Route("/api/surveys/{digest}/rounds/{round}", round_),

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub_aggregator.web.documents import RenderedSnapshot
-from hubbub_aggregator.web.responses import problem
+from hubbub_aggregator.web.responses import ANY_ORIGIN, problem
 
 PAGE_ENTRIES: Final = 100
 """Entries of a page unless `limit` says otherwise."""
@@ -39,6 +39,18 @@ def answering(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except ProblemError as found:
             return found.response
+
+    return answer
+
+
+def public(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint, its answers readable by the pages of any site; browsers add no credentials."""
+    answered = answering(endpoint)
+
+    async def answer(request: Request) -> Response:
+        response = await answered(request)
+        response.headers.update(ANY_ORIGIN)
+        return response
 
     return answer
 

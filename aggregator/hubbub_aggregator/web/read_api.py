@@ -44,6 +44,7 @@ from hubbub_aggregator.web.parameters import (
     digest_of,
     is_digest,
     name_of,
+    public,
     read_choice,
     read_limit,
     read_number,
@@ -57,6 +58,17 @@ from hubbub_aggregator.web.view import View
 _PARQUET: Final = "application/vnd.apache.parquet"
 _PIECE_BYTES: Final = 64 * 2**10
 _KEPT_TABLES: Final = 4
+
+_CHECKED: Final = frozenset(
+    {
+        "/surveys",
+        "/surveys/{survey}/rounds",
+        "/surveys/{survey}/canonical",
+        "/surveys/{survey}/rounds/{round}/counts",
+        "/surveys/{survey}/rounds/{round}/sealed",
+    }
+)
+"""What a checker of releases reads, wherever its page comes from."""
 
 Pieces: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], Iterator[bytes]]
 
@@ -72,10 +84,11 @@ class ReadApi:
     Args:
         cache: Where the newest snapshot is.
         view: Where the bytes beside it are.
+        is_public: Anyone may read; so may the pages of other sites read what is sealed.
     """
 
-    def __init__(self, cache: SnapshotCache, view: View) -> None:
-        self._cache, self._view = cache, view
+    def __init__(self, cache: SnapshotCache, view: View, *, is_public: bool = True) -> None:
+        self._cache, self._view, self._is_public = cache, view, is_public
         self._description = to_json(openapi_document())
         # A table of all rounds takes a thread, a file and memory: one is written at a time.
         self._tables = CapacityLimiter(1)
@@ -100,7 +113,13 @@ class ReadApi:
             "/surveys/{survey}/releases.ndjson": self._releases_as("ndjson"),
             "/surveys/{survey}/releases.parquet": self.releases_parquet,
         }
-        return [Route("/api/v1" + path, answering(endpoint)) for path, endpoint in paths.items()]
+        return [
+            Route(
+                "/api/v1" + path,
+                public(endpoint) if self._is_public and path in _CHECKED else answering(endpoint),
+            )
+            for path, endpoint in paths.items()
+        ]
 
     async def description(self, request: Request) -> Response:
         """Answer with the description of this API, OpenAPI 3.1."""

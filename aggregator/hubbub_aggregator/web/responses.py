@@ -17,6 +17,8 @@ from hubbub_aggregator.web.documents import RenderedSnapshot, etag, to_json
 JSON = "application/json; charset=utf-8"
 PROBLEM = "application/problem+json"
 CSV = "text/csv; charset=utf-8; header=present"
+ANY_ORIGIN: Mapping[str, str] = {"access-control-allow-origin": "*"}
+"""The header of what is public: the pages of any site may read it, without anybody's credentials."""
 GZIP_BYTES = 1024
 """Shorter bodies travel as they are: one packet carries them, and the header of gzip takes 20 bytes."""
 _GZIPPED = '-gzip"'

@@ -66,7 +66,25 @@ export async function readPayload(data) {
 function sound(key) {
   let y = 0n;
   for (let i = 31; i >= 0; i--) y = (y << 8n) | BigInt(i === 31 ? key[i] & 0x7f : key[i]);
-  return y < PRIME && !SMALL_ORDER.includes(y);
+  return key.length === 32 && y < PRIME && !SMALL_ORDER.includes(y);
+}
+
+/**
+ * Return whether a key signed a message; a key of small order, or in another encoding, signs nothing.
+ *
+ * @param {Uint8Array} key Ed25519, 32 bytes
+ * @param {Uint8Array} message
+ * @param {Uint8Array} signature 64 bytes
+ */
+export async function isSigned(key, message, signature) {
+  if (!sound(key) || signature.length !== 64) return false;
+  try {
+    const [raw, told, given] = /** @type {BufferSource[]} */ ([key, message, signature]);
+    const own = await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify']);
+    return await crypto.subtle.verify({ name: 'Ed25519' }, own, given, told);
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -80,22 +98,9 @@ export async function readSignedList(key, data) {
   const [name, inside, signature] = arrayOf(read(data), 3);
   must(text(name) === 'hubbub-survey-list', 'no signed list');
   const payload = binary(inside);
-  must(key.length === 32 && binary(signature).length === 64, 'a key of 32 bytes, a signature of 64');
-  must(sound(key), 'a key of small order, or in another encoding');
   const message = new Uint8Array(SIGNED.length + payload.length);
   message.set(SIGNED);
   message.set(payload, SIGNED.length);
-  /** @type {boolean} */
-  let signed;
-  try {
-    const bytes = /** @type {BufferSource} */ (key);
-    const own = await crypto.subtle.importKey('raw', bytes, { name: 'Ed25519' }, false, ['verify']);
-    signed = await crypto.subtle.verify(
-      { name: 'Ed25519' }, own, /** @type {BufferSource} */ (binary(signature)), message,
-    );
-  } catch {
-    signed = false;
-  }
-  must(signed, 'a signature that the key did not make');
+  must(await isSigned(key, message, binary(signature)), 'a signature that the key did not make');
   return readPayload(payload);
 }

@@ -130,18 +130,23 @@ def guarded(checked: Checked) -> Iterator[None]:
         checked.differences.append(WrongPlace("the release", type(error).__name__, "a sealed release"))
 
 
-def check_release(survey: Survey, document: Document, data: bytes) -> Checked:
+def check_release(survey: Survey, document: Document, data: bytes | None) -> Checked:
     """Return what is right and wrong of a release.
 
     Args:
         survey: The survey that the release should be of.
         document: The sealed release.
-        data: The bytes of its public counts.
+        data: The bytes of its public counts; None of a round with too few devices, which has no numbers.
     """
     checked = Checked()
     with guarded(checked):
         _facts(checked, survey, document)
-        counts = _counts(checked, survey, document, data)
+        if data is None:
+            checked.fact("suppressed", document["suppressed"], True)
+            for kind in ("values", "categories"):
+                checked.fact(kind, document[kind], [])
+            checked.fact("mean", document["mean"], None)
+        counts = None if data is None else _counts(checked, survey, document, data)
         if counts is not None:
             _estimates(checked, survey, document, counts)
     checked.unchecked += [f"{part} (the collector's word)" for part in _WORDS if document.get(part)]

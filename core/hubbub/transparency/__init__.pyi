@@ -49,6 +49,7 @@ from hubbub.transparency.tree import (
     grown as grown,
     inclusion_path as inclusion_path,
     leaf_hash as leaf_hash,
+    nodes_of as nodes_of,
     only_grew as only_grew,
     root_by as root_by,
     root_of as root_of,

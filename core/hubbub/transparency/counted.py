@@ -18,7 +18,7 @@ from hubbub.errors import WireError
 from hubbub.transparency.entry import Entry
 from hubbub.transparency.note import LogPolicy, NotLoggedError, Witnessed
 from hubbub.transparency.tiles import LOG_PATH
-from hubbub.transparency.tree import HASH_BYTES, grown, inclusion_path, leaf_hash, root_by, root_of
+from hubbub.transparency.tree import HASH_BYTES, inclusion_path, leaf_hash, nodes_of, root_by, root_of
 from hubbub.wire import encode_symbol, pack, unpack
 
 Found: TypeAlias = Literal["counted", "over quota"]
@@ -94,7 +94,7 @@ class CountedTiles:
         while bits and min(map(len, _cut(accepted, bits))) < least * LEAF_BYTES:
             bits -= 1
         parts = [_cut(leaves, bits) for leaves in (accepted, over)]
-        trees = [_nodes(tiles) for tiles in parts]
+        trees = [nodes_of(map(leaf_hash, tiles)) for tiles in parts]
         size = 1 << bits
         roots = [root_of(lambda *where, tree=tree: tree[where], size) for tree in trees]
         entry = Entry("counted", (digest, number, len(accepted), bits, *roots))
@@ -115,14 +115,6 @@ def _cut(leaves: Sequence[bytes], bits: int) -> list[bytes]:
         for place in range(1 << bits)
     ]
     return [b"".join(leaves[start:end]) for start, end in zip(ends, [*ends[1:], len(leaves)], strict=True)]
-
-
-def _nodes(tiles: Sequence[bytes]) -> dict[tuple[int, int], bytes]:
-    nodes: dict[tuple[int, int], bytes] = {}
-    for place, tile in enumerate(tiles):
-        for level, at, found in grown(lambda *where: nodes[where], place, leaf_hash(tile)):
-            nodes[level, at] = found
-    return nodes
 
 
 def logged_round(data: bytes, policy: LogPolicy, digest: bytes, number: int) -> tuple[Entry, Witnessed]:

@@ -8,7 +8,7 @@ else. The functions that check take anything from anybody and answer None or Fal
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 Read: TypeAlias = Callable[[int, int], bytes]
@@ -42,6 +42,16 @@ def grown(read: Read, size: int, leaf: bytes) -> Iterator[tuple[int, int, bytes]
         leaf = node_hash(read(level, place - 1), leaf)
         level, place = level + 1, place >> 1
         yield level, place, leaf
+
+
+def nodes_of(leaves: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
+    """Return the hash of every complete subtree over some leaves' hashes, by level and place."""
+    nodes: dict[tuple[int, int], bytes] = {}
+    for size, leaf in enumerate(leaves):
+        nodes.update(
+            ((level, place), found) for level, place, found in grown(lambda *where: nodes[where], size, leaf)
+        )
+    return nodes
 
 
 def root_of(read: Read, size: int) -> bytes:

@@ -17,8 +17,8 @@ from hubbub.transparency import (
     NotLoggedError,
     Witnessed,
     entries_of,
-    grown,
     leaf_hash,
+    nodes_of,
     root_of,
     tile_path,
 )
@@ -51,10 +51,7 @@ class SeenLog:
     """
 
     def __init__(self, witnessed: Witnessed, entries: Sequence[bytes]) -> None:
-        self.witnessed, self._nodes = witnessed, dict[tuple[int, int], bytes]()
-        for size, data in enumerate(entries):
-            for level, place, found in grown(self._node, size, leaf_hash(data)):
-                self._nodes[level, place] = found
+        self.witnessed, self._nodes = witnessed, nodes_of(map(leaf_hash, entries))
         if self.root(len(entries)) != witnessed.checkpoint.root:
             raise NotLoggedError("unlogged", "a log's entries must be those of its checkpoint, got others")
         self.entries = [_decoded(data) for data in entries]
@@ -68,7 +65,7 @@ class SeenLog:
 
     def root(self, size: int) -> bytes:
         """Return the root over the first `size` entries."""
-        return root_of(self._node, size)
+        return root_of(lambda *where: self._nodes[where], size)
 
     def of_key(self, entry: Entry) -> tuple[int, Entry] | None:
         """Return the place and the first entry of the same key, None without one."""
@@ -81,9 +78,6 @@ class SeenLog:
         found = self.of_key(Entry("counted", (digest, number, 0, 0, bytes(HASH_BYTES), bytes(HASH_BYTES))))
         n = None if found is None else found[1].fields[2]
         return None if found is None or not isinstance(n, int) else (found[0], n)
-
-    def _node(self, level: int, place: int) -> bytes:
-        return self._nodes[level, place]
 
 
 def _decoded(data: bytes) -> Entry | None:

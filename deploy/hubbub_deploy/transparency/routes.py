@@ -14,9 +14,10 @@ from starlette.routing import Route
 
 from hubbub.transparency import LOG_PATH, TILE, number_of, tile_place
 from hubbub_aggregator.stores import TransparencyLog
+from hubbub_aggregator.web import ANY_ORIGIN
 
-_FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
-_NOW: Final = {"cache-control": "no-cache"}
+_FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable", **ANY_ORIGIN}
+_NOW: Final = {"cache-control": "no-cache", **ANY_ORIGIN}
 _LEVELS: Final = 8
 _MOST: Final = 2**62
 """Numbers beyond are none that SQLite could look for."""

@@ -133,8 +133,27 @@ def killed_at(statement: int, work: Callable[[Callable[[str], None]], None]) -> 
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+LISTED = tlog.CountedTiles.of(b"d" * 16, 1, [bytes([each]) * 16 for each in range(9)], [b"o" * 16], 2)
+"""Four tiles of what counts and of what a quota refused."""
+
+
+def append(log: TransparencyLog) -> None:
+    log.append([entry(3), entry(4)])
+
+
+def append_counted(log: TransparencyLog) -> None:
+    log.append_counted(LISTED)
+
+
+def tiles(log: TransparencyLog) -> list[bytes | None]:
+    return [log.counted_tile(b"d" * 16, 1, place) for place in range(len(LISTED.tiles) + 1)]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="a life must end with the process that forked it")
-def test_a_kill_at_any_statement_of_append_and_sign_heals(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("appended", "new"), [(append, 2), (append_counted, 1)])
+def test_a_kill_at_any_statement_of_append_and_sign_heals(
+    tmp_path: Path, appended: Callable[[TransparencyLog], None], new: int
+) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     log = TransparencyLog(begun / "log.sqlite")
@@ -146,7 +165,7 @@ def test_a_kill_at_any_statement_of_append_and_sign_heals(tmp_path: Path) -> Non
         def run(traced: Callable[[str], None]) -> None:
             log = TransparencyLog(path)
             log._db.set_trace_callback(traced)
-            log.append([entry(3), entry(4)])
+            appended(log)
             sign(log)
 
         return run
@@ -159,16 +178,18 @@ def test_a_kill_at_any_statement_of_append_and_sign_heals(tmp_path: Path) -> Non
         was_killed = killed_at(statement, work(folder / "log.sqlite"))
         log = TransparencyLog(folder / "log.sqlite")  # checks its hashes, and what was published
         sizes.append(log.size)
-        log.append([entry(3), entry(4)])
+        is_listed = any(each.kind == "counted" for each in log.since(0))
+        assert tiles(log) == ([*LISTED.tiles, None] if is_listed else [None] * (len(LISTED.tiles) + 1))
+        appended(log)
         sign(log)
-        assert log.size == 5
-        assert all(
-            POLICY.proves(entry(place).data, str(log.proof(entry(place))).encode()) for place in range(5)
-        )
+        assert log.size == 3 + new
+        assert appended is append or tiles(log) == [*LISTED.tiles, None]
+        for each in log.since(0):
+            assert POLICY.proves(each.data, str(log.proof(each)).encode())
         log.close()
         if not was_killed:
             break
-    assert set(sizes) == {3, 5} and len(sizes) > 15
+    assert set(sizes) == {3, 3 + new} and len(sizes) > 15
 
 
 def test_ten_thousand_releases_are_logged_in_a_minute(log: TransparencyLog) -> None:

@@ -64,3 +64,24 @@ def test_a_dashboard_that_stands_by_is_healthy_and_not_ready() -> None:
 
 def test_without_a_token_anyone_reads() -> None:
     assert get(create_app(ShownView()), "/api/v1/surveys").status == 200
+
+
+CHECKED = ("surveys", f"surveys/{DIGEST}/rounds", f"surveys/{DIGEST}/canonical")
+CHECKED += tuple(f"surveys/{DIGEST}/rounds/1/{part}" for part in ("counts", "sealed"))
+
+
+def test_pages_of_other_sites_read_what_checks_a_release_and_nothing_else() -> None:
+    view = ShownView(snapshot_of(survey_of("visits", round_of())))
+    is_open = create_app(view)
+    allowed = {
+        path
+        for path in [f"/api/v1/{path}" for path in CHECKED] + [f"/api/v1/surveys/{DIGEST}/rounds/1"] + PATHS
+        if path != "/api/events"
+        and get(is_open, path, origin="null").headers.get("access-control-allow-origin") == "*"
+    }
+    assert allowed == {f"/api/v1/{path}" for path in CHECKED}
+    closed = create_app(view, read_token=TOKEN)
+    for path in allowed:  # nor do they where a reader must know a token, by whatever browser
+        for known in ({}, {"authorization": f"Bearer {TOKEN}"}):
+            headers = get(closed, path, origin="null", **known).headers
+            assert not [name for name in headers if name.startswith("access-control-")]

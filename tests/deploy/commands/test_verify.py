@@ -95,6 +95,18 @@ def test_a_release_without_counts_or_survey_cannot_be_checked(
     assert "method must be 9" in capsys.readouterr().out
 
 
+def test_a_round_that_hides_its_numbers_without_need_is_named(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An operator who does not like a release calls its devices too few, and keeps its counts back."""
+    path = out / "outpatient-visits-v1-round-1-of-2.json"
+    document = json.loads(path.read_bytes())
+    document |= {"suppressed": True, "counts": None, "values": [], "categories": [], "mean": None}
+    path.write_text(json.dumps(document))
+    assert main(["verify", str(path)]) == 1
+    assert "suppressed is True, should be False" in capsys.readouterr().out
+
+
 def test_only_the_surveys_that_you_name_are_checked(
     node: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

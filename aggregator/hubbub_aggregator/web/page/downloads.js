@@ -1,4 +1,4 @@
-// What can be taken along: one round, and all releases of the survey, as the API's documents and tables.
+// What can be taken along: one round, all releases of the survey, and what checks them, as the API's documents and tables.
 
 import { el, setText, show } from "./dom.js";
 
@@ -8,7 +8,9 @@ export class Downloads {
     [this.allCsv, this.parquet] = [link("CSV"), link("Parquet")];
     this.one = group("this-round", "This round", this.json, this.csv);
     this.all = group("all-releases", "All releases", this.allCsv, this.parquet);
-    this.element = el("div", { class: "links small" }, this.one, this.all);
+    this.checked = [link("release"), link("counts"), link("survey")];
+    this.check = group("to-check", "To check", ...this.checked, note());
+    this.element = el("div", { class: "links small" }, this.one, this.all, this.check);
     this.asked = false;
   }
 
@@ -17,6 +19,9 @@ export class Downloads {
     this.json.href = `${base}/rounds/${round.round}`;
     this.csv.href = `${base}/rounds/${round.round}.csv`;
     this.allCsv.href = `${base}/releases.csv`;
+    const parts = [`rounds/${round.round}/sealed`, `rounds/${round.round}/counts`, "canonical"];
+    parts.forEach((part, i) => (this.checked[i].href = `${base}/${part}`));
+    show(this.check, round.sealed && !round.suppressed);
     const released = survey.rounds.some((line) => line.sealed && !line.suppressed);
     show(this.all, released);
     if (released) this.#offerParquet(`${base}/releases.parquet`);
@@ -40,6 +45,13 @@ export class Downloads {
 function link(words) {
   const node = el("a");
   setText(node, words);
+  return node;
+}
+
+// A page of the operator finds mistakes, not lies: it says so, and what would find lies.
+function note() {
+  const node = el("span");
+  setText(node, "“Sealed” is this server’s own word, and this page would find its mistakes, not its lies. To find those, open verify.html, from a copy of Hubbub that is not this server’s, and give it this server’s address.");
   return node;
 }
 

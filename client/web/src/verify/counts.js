@@ -59,6 +59,11 @@ export function readCounts(data) {
   };
 }
 
+/** @param {Uint8Array} bytes */
+export function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** @param {number[]} numbers */
 export function sum(numbers) {
   let found = 0;

@@ -1,33 +1,33 @@
 /**
- * The page verify.html: files in, what was checked of them out. It asks no network.
+ * The page verify.html: files or a server's address in, what was checked of them out. It asks that server alone.
  *
  * @module
  */
 
 import { Refused, array, read, text } from '../msgpack.js';
 import { Survey } from '../survey.js';
+import { hex } from './counts.js';
+import { readKey, readLog } from './log.js';
 import { METHODS, checkRelease } from './release.js';
 
-/** @typedef {{name: string, data: Uint8Array}} Given */
+/** What is in a file, or at an address. @typedef {{name: string, data: Uint8Array}} Given */
+/** @typedef {import('./log.js').SeenLog} SeenLog */
 
 const SHOWN = 20;
+/** The number of a key's kind in a signed note. */
+const [LOG, WITNESS] = [1, 4];
 
 /** Return what is in a file: a survey, counts, or a release. @param {Given} given */
 async function readFile({ name, data }) {
   if (data[0] === 0x7b) {
     const document = JSON.parse(new TextDecoder().decode(data));
     if (document.sealed === undefined || typeof document.survey !== 'object') throw new Refused('no release');
-    return { name, document };
+    return { name, data, document };
   }
   const kind = text(array(read(data))[0]);
   if (kind === 'hubbub-survey') return { name, survey: await Survey.read(data) };
   if (kind === 'hubbub-counts') return { name, counts: data };
   throw new Refused('neither survey nor counts');
-}
-
-/** @param {Uint8Array} bytes */
-function hex(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** @param {unknown} value */
@@ -40,10 +40,12 @@ function told(value) {
  * Return what is said of some files: a verdict for each release, and what could not be read.
  *
  * @param {Given[]} files
+ * @param {SeenLog | null} log where the releases should be entered; null if nobody asks
  * @returns {Promise<{name: string, verdict: 'right' | 'differs' | 'unknown', lines: string[]}[]>}
  */
-export async function verdicts(files) {
+export async function verdicts(files, log = null) {
   const found = [];
+  for (const fault of log?.faults ?? []) found.push({ name: 'the log', verdict: /** @type {const} */ ('differs'), lines: [fault] });
   /** @type {Map<string, Survey>} */
   const surveys = new Map();
   /** @type {Map<string, Uint8Array>} */
@@ -61,13 +63,15 @@ export async function verdicts(files) {
       found.push({ name: file.name, verdict: /** @type {const} */ ('unknown'), lines: [`cannot be read: ${error}`] });
     }
   }
-  for (const { name, document } of releases) {
+  for (const { name, data: bytes, document } of releases) {
     const survey = surveys.get(document.survey.digest);
+    const isHidden = document.suppressed === true && !document.counts;
     // The file of other counts is a lie to be told, where there is no choice.
-    const data = counts.get(document.counts?.sha256) ?? (counts.size === 1 ? [...counts.values()][0] : undefined);
+    const other = counts.size === 1 ? [...counts.values()][0] : undefined;
+    const data = isHidden ? null : counts.get(document.counts?.sha256) ?? other;
     let missing = null;
     if (!METHODS.includes(document.method)) missing = `it is of method ${told(document.method)}, and this checker knows ${METHODS}`;
-    else if (document.counts === undefined || document.counts === null) missing = 'it has no public counts';
+    else if (!isHidden && !document.counts) missing = 'it has no public counts';
     else if (survey === undefined) missing = `its survey ${told(document.survey.digest)} is not among the files`;
     else if (data === undefined) missing = `its counts ${told(document.counts.sha256)} are not among the files`;
     if (missing !== null || survey === undefined || data === undefined) {
@@ -76,29 +80,86 @@ export async function verdicts(files) {
     }
     const checked = await checkRelease(survey, document, data);
     const wrong = checked.differences;
+    const entered = await log?.about(survey.digest, document.round, bytes, document.accounting.accepted);
     const lines = [
       `${survey.title} (${survey.id}), round ${told(document.round)}: ${checked.exact} facts and ${checked.within} numbers are right, ${wrong.length} differ`,
       ...wrong.slice(0, SHOWN).map(({ path, said, found: due }) => `${path} is ${told(said)}, should be ${told(due)}`),
       ...(wrong.length > SHOWN ? [`and ${wrong.length - SHOWN} more`] : []),
-      `not checked: ${checked.unchecked.join(', ') || 'nothing'}`,
+      isHidden ? 'too few devices, no numbers to check' : `not checked: ${checked.unchecked.join(', ') || 'nothing'}`,
     ];
-    found.push({ name, verdict: wrong.length ? /** @type {const} */ ('differs') : /** @type {const} */ ('right'), lines });
+    if (entered) lines.push(entered.words);
+    found.push({ name, verdict: wrong.length || entered?.isRight === false ? /** @type {const} */ ('differs') : /** @type {const} */ ('right'), lines });
   }
   return found;
 }
 
+/**
+ * Return the surveys, the sealed releases and their counts of a server.
+ *
+ * @param {string} base its address, without a slash at the end
+ * @returns {Promise<Given[]>}
+ */
+async function published(base) {
+  /** @type {Given[]} */
+  const found = [];
+  /** @param {string} path */
+  const add = async (path) => {
+    const response = await fetch(`${base}${path}`);
+    if (response.ok) found.push({ name: path.slice(API.length), data: new Uint8Array(await response.arrayBuffer()) });
+    return response.ok;
+  };
+  for await (const { digest } of listed(base, `${API}/surveys`, 'surveys')) {
+    const survey = `${API}/surveys/${digest}`;
+    await add(`${survey}/canonical`);
+    for await (const { round } of listed(base, `${survey}/rounds`, 'rounds', '&sealed=true')) {
+      // Too few devices leave a release without counts.
+      if (await add(`${survey}/rounds/${round}/sealed`)) await add(`${survey}/rounds/${round}/counts`);
+    }
+  }
+  return found;
+}
+
+const API = '/api/v1';
+
+/** Yield the lines of a list that comes in pages. @param {string} base @param {string} path @param {string} key @param {string} more */
+async function* listed(base, path, key, more = '') {
+  for (let next = /** @type {string | null} */ (`?limit=1000${more}`); next !== null; ) {
+    const response = await fetch(`${base}${path}${next}`);
+    if (!response.ok) throw new Error(`${base}${path} answered ${response.status}`);
+    const page = await response.json();
+    yield* page[key];
+    next = page.next;
+  }
+}
+
+/** Return the log of a server; null where no key is given. @param {string} base @param {string} key @param {string} witnesses */
+async function logOf(base, key, witnesses) {
+  if (!key.trim()) return null;
+  const known = witnesses.split(/\s+/).filter(Boolean).map((each) => readKey(each, WITNESS));
+  /** @param {string} path */
+  const get = async (path) => {
+    const response = await fetch(`${base}/log/${path}`);
+    if (!response.ok) throw new Error(`${base}/log/${path} answered ${response.status}`);
+    return new Uint8Array(await response.arrayBuffer());
+  };
+  return readLog(get, await readKey(key, LOG), await Promise.all(known));
+}
+
 const WORDS = { right: 'What was checked is right', differs: 'It differs', unknown: 'Not known' };
 
-/** Take files that are picked or dropped on a page with #files, #folder and #results. @param {Document} page */
+/** Check files that are picked or dropped on a page, and a server that it is given the address of. @param {Document} page */
 export function start(page) {
   const results = /** @type {HTMLElement} */ (page.getElementById('results'));
-  /** @param {Iterable<File>} files */
-  const take = async (files) => {
+  /** @param {() => Promise<Awaited<ReturnType<verdicts>>>} work */
+  const show = async (work) => {
     results.textContent = 'Checking ...';
-    const given = await Promise.all(
-      [...files].map(async (file) => ({ name: file.name, data: new Uint8Array(await file.arrayBuffer()) })),
-    );
-    const found = await verdicts(given);
+    delete results.dataset.done;
+    let found;
+    try {
+      found = await work();
+    } catch (error) {
+      found = [{ name: 'the server', verdict: /** @type {const} */ ('unknown'), lines: [String(error)] }];
+    }
     results.replaceChildren(...found.map(({ name, verdict, lines }) => {
       const section = page.createElement('section');
       section.className = verdict;
@@ -111,9 +172,14 @@ export function start(page) {
       }));
       return section;
     }));
-    if (!found.length) results.textContent = 'No release is among the files.';
+    if (!found.length) results.textContent = 'There is no release.';
     results.dataset.done = String(found.length);
   };
+  /** @param {Iterable<File>} files */
+  const take = (files) => show(async () => {
+    const read = [...files].map(async (file) => ({ name: file.name, data: new Uint8Array(await file.arrayBuffer()) }));
+    return verdicts(await Promise.all(read));
+  });
   for (const id of ['files', 'folder']) {
     const input = /** @type {HTMLInputElement} */ (page.getElementById(id));
     input.addEventListener('change', () => void take(input.files ?? []));
@@ -122,5 +188,12 @@ export function start(page) {
   page.addEventListener('drop', (event) => {
     event.preventDefault();
     void take(event.dataTransfer?.files ?? []);
+  });
+  const form = /** @type {HTMLFormElement} */ (page.getElementById('ask'));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const [server, key, witnesses] = ['server', 'key', 'witnesses'].map((name) => String(new FormData(form).get(name)));
+    const base = server.trim().replace(/\/+$/, '');
+    void show(async () => verdicts(await published(base), await logOf(base, key, witnesses)));
   });
 }

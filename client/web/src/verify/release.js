@@ -6,7 +6,7 @@
 
 import { parts } from '../exact.js';
 import { asked } from './asked.js';
-import { binsOf, membersOf, readCounts, sum, supportsAgree } from './counts.js';
+import { binsOf, hex, membersOf, readCounts, sum, supportsAgree } from './counts.js';
 import { SLACK, clipped, errorOf, isNearest, isWrong, quantileOf } from './ends.js';
 import { Hashed } from './hashed.js';
 import { Spec, added, families, plus, quotient, times } from './scores.js';
@@ -87,13 +87,20 @@ function columnOf(cells, key) {
  *
  * @param {Survey} survey the survey that it should be of
  * @param {Part} document the sealed release
- * @param {Uint8Array} data the bytes of its public counts
+ * @param {Uint8Array | null} data the bytes of its public counts; null of a round with too few devices
  */
 export async function checkRelease(survey, document, data) {
   const checked = new Checked();
-  const sha256 = hex(new Uint8Array(await crypto.subtle.digest('SHA-256', /** @type {BufferSource} */ (data))));
+  const bytes = /** @type {BufferSource} */ (data ?? new Uint8Array());
+  const sha256 = hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
   try {
     facts(checked, survey, document);
+    if (data === null) {
+      checked.fact('suppressed', document.suppressed, true);
+      for (const kind of KINDS) checked.fact(kind, get(document, kind), []);
+      checked.fact('mean', get(document, 'mean'), null);
+      return checked;
+    }
     const about = asked(survey);
     const spec = new Spec(survey.canonical);
     const counts = countsOf(checked, survey, spec, about, document, data, sha256);
@@ -104,11 +111,6 @@ export async function checkRelease(survey, document, data) {
   }
   checked.unchecked.push(...uncovered(document, checked.covered));
   return checked;
-}
-
-/** @param {Uint8Array} bytes */
-function hex(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 /** Return the parts that nothing was held beside: whole where no part of them was. @param {Part} document @param {Set<string>} covered */

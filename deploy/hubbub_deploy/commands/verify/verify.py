@@ -108,8 +108,9 @@ def _told(printed: Printed, digest: str, known: dict[str, Survey]) -> int:
     from hubbub_aggregator.release import verify  # noqa: PLC0415
 
     document = printed.document
-    if document.get("suppressed") is True and document.get("counts") is None:
-        print(f"{printed.name}: too few devices, no numbers to check")
+    is_hidden = document.get("suppressed") is True and document.get("counts") is None
+    if is_hidden and digest not in known and printed.survey is None:
+        print(f"{printed.name}: too few devices, it says; without its survey nobody can tell")
         return SAME
     try:
         if digest not in known:
@@ -119,13 +120,16 @@ def _told(printed: Printed, digest: str, known: dict[str, Survey]) -> int:
             known[survey.digest.hex()] = survey
         if digest not in known:
             raise DeployError("the survey beside it is another one")
-        if printed.counts is None or not document.get("counts"):
+        if not is_hidden and (printed.counts is None or not document.get("counts")):
             raise DeployError("it has no public counts")
-        checked = verify(known[digest], document, printed.counts)
+        checked = verify(known[digest], document, None if is_hidden else printed.counts)
     except (HubbubError, DeployError) as error:
         print(f"{printed.name}: cannot be checked; {error}")
         return UNKNOWN
     wrong = checked.differences
+    if is_hidden and not wrong:
+        print(f"{printed.name}: too few devices, no numbers to check")
+        return SAME
     print(
         f"{printed.name}: {checked.exact:,} facts exact, {checked.within:,} numbers by the counts alone, "
         f"{checked.again:,} by this version's estimator, {len(wrong):,} differ"
