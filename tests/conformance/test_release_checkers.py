@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import release_cases
 import release_checkers
+from lies import LIES, released, told
+from random_channels import Chance
 from release_cases import CASES, DIGEST_FILE, SAMPLE, SAMPLE_FILE, ReleaseCase
 from second_implementation import RUSTC
 from web_device import NODE
 
+from hubbub import Survey
 from hubbub.survey import LabelTree
+from hubbub.survey.domain import IntegerDomain, LabelDomain, NumberDomain, SetDomain
 
 needs_rustc = pytest.mark.skipif(RUSTC is None, reason="rustc is not at hand")
 needs_node = pytest.mark.skipif(NODE is None, reason="node 20 or newer is not at hand")
@@ -78,6 +84,48 @@ def test_the_checker_in_rust_says_the_same_or_names_the_part(
             is_tree = survey is not None and isinstance(survey.form, LabelTree)
             assert (words == "same" and hidden) or (is_tree and words.startswith("refused ")), (words, wanted)
     assert others < len(due) // 8
+
+
+def beside_the_series(name: str) -> list[ReleaseCase]:
+    """An honest release of a golden survey of a form that the series has not, and every lie about it."""
+    survey = Survey.from_canonical((release_cases.SURVEYS / f"{name}.bin").read_bytes())
+    chance, n = random.Random(name), max(300, survey.minimum_cohort)  # noqa: S311 - test cases
+    form = survey.form
+    reads = getattr(form, "reads", survey.attributes)
+    inputs = [survey.input_of(*(held(each.domain, chance) for each in reads)) for _ in range(n)]
+    symbols = [survey.channel.perturb(each, source=Chance(f"{name} {at}")) for at, each in enumerate(inputs)]
+    if isinstance(symbols[0], bytes):
+        counts = survey.channel.tally(np.stack([np.frombuffer(each, np.uint8) for each in symbols]))
+    else:
+        counts = survey.channel.tally(np.array(symbols))
+    honest = released(survey, counts, n, asked=2 * n)
+    made = [("", honest), *((lie, told(lie, honest, chance)) for lie in LIES)]
+    return [ReleaseCase(survey, lie, *each) for lie, each in made if each is not None]
+
+
+def held(domain: object, chance: random.Random) -> object:
+    """A value of a domain."""
+    if isinstance(domain, SetDomain):
+        return chance.sample(domain.items.labels, chance.randrange(1, 4))
+    if isinstance(domain, LabelDomain):
+        return chance.choice(domain.labels)
+    assert isinstance(domain, IntegerDomain | NumberDomain)
+    return (
+        "absent"
+        if domain.absent and chance.random() < 0.5
+        else chance.randint(int(domain.low), int(domain.high))
+    )
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["sets", "survey-transition", "key-value", "bundle"])
+def test_forms_beside_the_series_are_checked_in_javascript_too(name: str) -> None:
+    """Of a bundle, whose tables are estimated together, the parts alone."""
+    made = beside_the_series(name)
+    found = release_checkers.in_javascript([each.line for each in made])
+    assert [words for words, _ in found] == [each.result for each in made]
+    assert len(made) > 25 and sum(words != "same" for words, _ in found) > (14 if name == "bundle" else 25)
+    assert ("values.estimate" in found[0][1]) == (name == "bundle")
 
 
 @needs_node

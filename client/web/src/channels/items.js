@@ -19,7 +19,7 @@ const MAX_BINS = 2 ** 13;
 const NEAR = 2n ** 62n;
 
 /** Return how many subsets of k there are. @param {number} n @param {number} k */
-function choose(n, k) {
+export function choose(n, k) {
   let found = 1n;
   for (let i = 1; i <= k; i++) found = (found * BigInt(n - k + i)) / BigInt(i);
   return k <= n ? found : 0n;

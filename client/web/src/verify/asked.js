@@ -4,6 +4,7 @@
  * @module
  */
 
+import { ABSENT } from '../attribute.js';
 import { labels } from '../channels/keys.js';
 import { array, arrayOf, must, read, text } from '../msgpack.js';
 
@@ -20,6 +21,7 @@ import { array, arrayOf, must, read, text } from '../msgpack.js';
  * @property {[number, string | null][] | null} levels of a tree: level and parent of every category and value
  * @property {(number | null)[] | null} points the number of every value, null for missing
  * @property {[number, number] | null} score the ends of a score, which tells no values
+ * @property {string[][] | null} parts the attributes of every part of a bundle
  */
 
 const MISSING = 'missing';
@@ -32,14 +34,78 @@ export function asked(survey) {
   const name = text(form[0]);
   if (name === 'table') return table(survey, form);
   if (name === 'tree') return tree(survey, form);
+  if (name === 'transition') return transition(survey, form);
+  if (name === 'key_value') return keyValue(survey, form);
+  if (name === 'set') return ungrouped([...labelsOf(survey.attributes[0]), MISSING], [], null);
+  if (name === 'bundle') return bundle(survey, form);
   must(name === 'score', 'a form that this checker does not know');
   const [low, high] = arrayOf(form[4], 2).map(Number);
-  return { values: [], categories: [], rows: [], of: [], levels: null, points: null, score: [low, high] };
+  return { values: [], categories: [], rows: [], of: [], levels: null, points: null, score: [low, high], parts: null };
 }
 
 /** @param {Attribute} attribute @param {number} index */
 function labelOf({ domain }, index) {
-  return 'labels' in domain ? domain.labels[index] : String(domain.low + index);
+  if ('labels' in domain) return domain.labels[index];
+  if (!('low' in domain)) return `#${index + 1}`;
+  return domain.low + index <= domain.high ? String(domain.low + index) : ABSENT;
+}
+
+/** @param {Attribute} attribute */
+function labelsOf(attribute) {
+  const { domain } = attribute;
+  return 'labels' in domain ? domain.labels : Array.from({ length: attribute.size() }, (_, i) => labelOf(attribute, i));
+}
+
+/** What asks for values that no grouping sorts. @param {string[]} values @param {string[]} categories @param {string[][] | null} parts @returns {Asked} */
+function ungrouped(values, categories, parts) {
+  const of = values.map(() => null);
+  return { values, categories, rows: [], of, levels: null, points: null, score: null, parts };
+}
+
+/** The names of a reading's values, missing included. @param {Attribute} attribute @param {Value} named */
+function readingOf(attribute, named) {
+  return [...(named === null ? labelsOf(attribute) : array(named).map(text)), MISSING];
+}
+
+/** @param {Survey} survey @param {Value[]} form @returns {Asked} */
+function transition({ attributes: [attribute] }, form) {
+  const asks = text(form[4]);
+  const names = readingOf(attribute, form[2]);
+  const r = names.length - 1;
+  let values = ['up', 'same', 'down'];
+  if (asks === 'pairs') values = names.flatMap((then) => names.map((now) => `${then} > ${now}`)).slice(0, -1);
+  else if (asks === 'changed') {
+    const known = names.slice(0, r);
+    const moved = known.flatMap((then) => known.filter((now) => now !== then).map((now) => `${then} > ${now}`));
+    values = [...known.map((name) => `${name} > ${name}`), ...moved];
+  }
+  const sizes = asks === 'changed' ? [r, r * (r - 1), 1] : [values.length, 1];
+  const categories = asks === 'changed' ? ['same', 'changed', MISSING] : ['answered', MISSING];
+  const row = labels(sizes);
+  const of = row.map((c) => categories[c]);
+  return { values: [...values, MISSING], categories, rows: [row], of, levels: null, points: null, score: null, parts: null };
+}
+
+/** @param {Survey} survey @param {Value[]} form @returns {Asked} */
+function keyValue({ attributes: [attribute] }, form) {
+  const points = grid(...attribute.ends(), Number(form[1]));
+  const categories = ['present', ABSENT, MISSING];
+  const row = labels([points.length, 1, 1]);
+  const rest = { rows: [row], of: row.map((c) => categories[c]), levels: null, score: null, parts: null };
+  return { values: [...numberNames(points), ABSENT, MISSING], categories, points: [...points, null, null], ...rest };
+}
+
+/** @param {Survey} survey @param {Value[]} form @returns {Asked} */
+function bundle({ attributes, channel }, form) {
+  const named = arrayOf(form[1], attributes.length).map((item, j) =>
+    readingOf(attributes[j], arrayOf(item, 2)[1]).map((name) => `${attributes[j].id}: ${name}`),
+  );
+  const values = array(form[2]).flatMap((table) => {
+    const [first, ...rest] = array(table).map((member) => named[Number(member)]);
+    return rest.reduce((cells, own) => cells.flatMap((cell) => own.map((name) => `${cell} / ${name}`)), first);
+  });
+  const { members } = /** @type {import('../channels/parts.js').SampledParts} */ (/** @type {unknown} */ (channel));
+  return ungrouped(values, named.flat(), members.map((own) => own.map((member) => attributes[member].id)));
 }
 
 /** @param {Survey} survey @param {Value[]} fields @returns {Asked} */
@@ -48,7 +114,7 @@ function single({ attributes: [attribute], channel }, fields) {
   const categories = pairs.map(([name]) => text(name));
   const row = labels(pairs.map(([, size]) => Number(size)));
   const of = row.map((category) => categories[category]);
-  const rest = { categories, rows: [row], of, levels: null, score: null };
+  const rest = { categories, rows: [row], of, levels: null, score: null, parts: null };
   const last = channel.inputs - 1;
   const { domain } = attribute;
   if (domain.type === 'number') {
@@ -69,9 +135,7 @@ function single({ attributes: [attribute], channel }, fields) {
 /** @param {Survey} survey @param {Value[]} form @returns {Asked} */
 function table({ attributes, channel }, form) {
   const names = arrayOf(form[1], attributes.length).map((item, j) => {
-    const [, named] = arrayOf(item, 2);
-    const own = named === null ? null : array(named).map(text);
-    return [...(own ?? Array.from({ length: attributes[j].size() }, (_, i) => labelOf(attributes[j], i))), MISSING];
+    return readingOf(attributes[j], arrayOf(item, 2)[1]);
   });
   let values = [''];
   names.forEach((own, j) => (values = values.flatMap((left) => own.map((name) => (j ? `${left} / ${name}` : name)))));
@@ -82,7 +146,7 @@ function table({ attributes, channel }, form) {
     return values.map((_, x) => Math.floor(x / each) % length);
   });
   const categories = names.flatMap((own, j) => own.map((name) => `${attributes[j].id}: ${name}`));
-  return { values, categories, rows, of: values.map(() => null), levels: null, points: null, score: null };
+  return { values, categories, rows, of: values.map(() => null), levels: null, points: null, score: null, parts: null };
 }
 
 /** @param {Survey} survey @param {Value[]} form @returns {Asked} */
@@ -100,7 +164,7 @@ function tree({ attributes, channel }, form) {
   const last = rows.length - 1;
   for (let x = 0; x < channel.inputs; x++) levels.push([rows.length + 1, names[last][rows[last][x]]]);
   const categories = names.flat();
-  return { values: [...values, MISSING], categories, rows, of: [], levels, points: null, score: null };
+  return { values: [...values, MISSING], categories, rows, of: [], levels, points: null, score: null, parts: null };
 }
 
 /** @param {Attribute} attribute @param {Value[]} form */

@@ -4,7 +4,9 @@
  * @module
  */
 
+import { SetSelection } from '../channels/items.js';
 import { Orbits } from '../channels/orbits.js';
+import { SampledParts } from '../channels/parts.js';
 import { SetLevels, Subset, Tree, Unary } from '../channels/sets.js';
 import { array, arrayOf, binary, equal, integer, must, read, text, write } from '../msgpack.js';
 
@@ -88,6 +90,18 @@ export function binsOf({ channel }, { cells, n }) {
   if (channel instanceof Subset || channel instanceof Unary) {
     const due = channel instanceof Subset ? channel.sets.size * n : sum(cells);
     return { bins: channel.inputs, agree: cells.length === channel.inputs && sum(cells) === due };
+  }
+  if (channel instanceof SetSelection) {
+    return { bins: channel.bins, agree: cells.length === channel.bins && sum(cells) === channel.size * n };
+  }
+  if (channel instanceof SampledParts) {
+    let end = channel.sets.length;
+    const reports = cells.slice(0, end);
+    const whole = channel.sets.every(({ inputs, size }, part) => {
+      const own = cells.slice(end, (end += inputs));
+      return sum(own) === size * reports[part] && own.every((cell) => cell <= reports[part]);
+    });
+    return { bins: end, agree: cells.length === end && sum(reports) === n && whole };
   }
   must(channel instanceof SetLevels || channel instanceof Tree, 'a kind of channel that this checker does not know');
   const { levels, sets } = channel;

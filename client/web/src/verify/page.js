@@ -78,7 +78,14 @@ export async function verdicts(files, log = null) {
       found.push({ name, verdict: /** @type {const} */ ('unknown'), lines: [`cannot be checked: ${missing}`] });
       continue;
     }
-    const checked = await checkRelease(survey, document, data);
+    let checked;
+    try {
+      checked = await checkRelease(survey, document, data);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      found.push({ name, verdict: /** @type {const} */ ('unknown'), lines: [`cannot be checked: ${error.message}`] });
+      continue;
+    }
     const wrong = checked.differences;
     const entered = await log?.about(survey.digest, document.round, bytes, document.accounting.accepted);
     const lines = [

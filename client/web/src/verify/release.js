@@ -195,7 +195,7 @@ function countsOf(checked, survey, spec, about, document, data, sha256) {
 
 /** @param {Checked} checked @param {Spec} spec @param {Asked} about @param {Part} document @param {Counts} counts */
 function estimates(checked, spec, about, document, counts) {
-  const found = about.score === null ? families(spec, about.rows, counts) : /** @type {const} */ ([null, null]);
+  const found = about.score === null && about.parts === null ? families(spec, about.rows, counts) : /** @type {const} */ ([null, null]);
   KINDS.forEach((kind, which) => {
     const cells = get(document, kind);
     checked.fact(`${kind}: how many`, cells.length, about[kind].length);
@@ -205,9 +205,25 @@ function estimates(checked, spec, about, document, counts) {
     if (family !== null) familyOf(checked, document, kind, family, counts.n);
   });
   places(checked, about, document);
+  if (about.parts !== null) {
+    partsOf(checked, about.parts, spec, document, counts);
+    return;
+  }
   if (found[0] === null && found[1] === null) normalEquations(checked, spec, about, document, counts);
   mean(checked, spec, about, document, counts, found[0]);
   if (about.score === null) consistent(checked, about, document);
+}
+
+/** The parts of a bundle: their attributes, reports, and how many the coin would give. @param {Checked} checked @param {string[][]} parts @param {Spec} spec @param {Part} document @param {Counts} counts */
+function partsOf(checked, parts, spec, document, { cells, n }) {
+  /** @type {Part[]} */
+  const lines = get(document, 'parts');
+  checked.fact('parts: reports', lines.map((line) => get(line, 'reports')), cells.slice(0, parts.length));
+  checked.fact('parts: attributes', lines.map((line) => get(line, 'attributes')), parts);
+  spec.ints('shares').forEach((share, i) => {
+    checked.number(`parts[${i}].expected`, lines[i]?.expected, quotient(BigInt(n) * share, 2n ** 32n));
+  });
+  for (const key of ['reports', 'attributes']) checked.covered.add(`parts.${key}`);
 }
 
 /** The categories that values are in, and the levels of a tree. @param {Checked} checked @param {Asked} about @param {Part} document */
@@ -398,6 +414,11 @@ function consistent(checked, about, document) {
   /** @param {number[]} places @param {number[]} column */
   const picked = (places, column) => places.map((x) => column[x]);
   const { rows, levels } = about;
+  if (!rows.length) {
+    // Items of sets, each by itself.
+    raw[0].forEach((x, i) => checked.number(`consistent.values[${i}].share`, nanToNull(shown[0][i]), nanToNull(clipped(x))));
+    return;
+  }
   if (levels === null && rows.length > 1) {
     rows.flatMap(membersOf).forEach((members, c) => {
       const total = sum(picked(members, shown[0]));

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { choose } from '../channels/items.js';
 import { Pairs, array, binary, integer, read, text } from '../msgpack.js';
 import { membersOf, sum } from './counts.js';
 import { Hashed } from './hashed.js';
@@ -113,6 +114,15 @@ export function families(spec, rows, counts) {
       const [k, size, held, word] = [spec.int('inputs'), spec.int('size'), spec.int('held'), 2n ** 32n];
       const q = /** @type {Exact} */ ([held * (size - 1n) + (word - held) * size, word * (k - 1n)]);
       return ofSupports([held, word], q, spec, rows, counts);
+    }
+    case 'set': {
+      const [inputs, most, size] = [spec.int('inputs'), spec.int('most'), spec.int('size')].map(Number);
+      const [hit, all] = [spec.int('held'), 2n ** 63n];
+      const missing = choose(inputs, size);
+      const meeting = choose(inputs + most, size) - missing;
+      const [other, every] = [choose(inputs - 1, size - 1), choose(inputs + most - 1, size - 1)];
+      const q = plus([hit * (every - other), meeting * all], [(all - hit) * other, missing * all]);
+      return [supports([hit * every, meeting * all], q, counts, inputs), null];
     }
     case 'local_hashing': return ofHashing(spec, rows, counts);
     default: return [null, null];
