@@ -68,7 +68,7 @@ _CHECKED: Final = frozenset(
         "/surveys/{survey}/rounds/{round}/sealed",
     }
 )
-"""What a checker of releases reads, wherever its page comes from."""
+"""The paths that a checker of releases reads, wherever its page comes from."""
 
 Pieces: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], Iterator[bytes]]
 
