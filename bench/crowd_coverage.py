@@ -5,8 +5,9 @@
 
 A panel has 20,000 devices, of which a twelfth, drawn anew, answers in a round: the operator states `asked`.
 The crowds of the others are without end. Shares are a stated first one with all others alike, or as 1/rank;
-the last value is missing. Cells are values, categories and the mean. The table has the coverage of the least
-covered cell and the mean of all, and beside them what the intervals of the devices counted cover. "Most" is
+the last value is missing. Cells are values, categories and the mean; of curves the whole band, and all
+quartiles. The table has the coverage of the least covered cell and the mean of all, and beside them what the
+intervals of the devices counted cover. "Most" is
 of the values by randomised response or subset selection with n f (1 - f) >= 30: of those two standard errors
 or more from 0 and 1, and of those nearer, whose intervals are cut on that side and never empty, so that they
 miss on one side alone. In 5,000 rounds a coverage of .95 has a standard error of .0031.
@@ -20,14 +21,17 @@ table.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from interval_bands import QUARTILES, SLACK
 from interval_cases import LABELS, NUMBERS, _estimator, common, exists, label_tree, rows_of
 from scipy.stats import binom
 
@@ -35,14 +39,15 @@ from hubbub.estimation import Estimate, ScoreEstimator, estimator_for
 from hubbub.estimation.intervals.judged_mean import JudgedMean
 from hubbub.estimation.intervals.laws import JoinedLaw, ReorderedLaw
 from hubbub.estimation.intervals.skew_score import is_accepted, score_interval
-from hubbub.mechanisms import grr, nested_levels
+from hubbub.mechanisms import BundleEstimator, grr, nested_levels
 from hubbub.survey import Attribute, Survey
 from hubbub.testing import seeded
 from hubbub_authoring.design import better
+from hubbub_authoring.design.parts import design_parts
 
 LEAST, MOST, ENOUGH, APART = 0.94, 0.96, 30.0, 2.0
 FALSE_ALARM = 1e-6
-PARTS = ("panel", "labels", "numbers", "tables", "scores", "key-value", "trees")
+PARTS = ("panel", "labels", "numbers", "tables", "scores", "key-value", "trees", "curves", "bundles")
 PANEL = ((3, 1.0, 0.5), (3, 3.0, 0.5), (12, 2.0, 0.1), (91, 4.0, 0.1))
 ASKED, ROTATION = 20_000, 12
 SIZES = ((4, 1.0), (4, 3.0), (6, 1.0), (6, 3.0), (12, 2.0), (12, 4.0))
@@ -51,6 +56,20 @@ SCORES = ((0.3, 0.5), (0.3, 1.0), (0.3, 3.0), (0.05, 1.0), (0.05, 3.0), (0.05, 6
 KEY_VALUES = ((0.1, 1.0), (0.1, 3.0), (0.3, 1.0), (0.3, 2.0), (0.8, 1.0), (0.8, 3.0))
 """The share that has a number, planned and true, and epsilon."""
 TREES = (0.5, 1.0, 2.0)
+CURVES = (
+    *(("tree", 91, 1.0), ("tree", 91, 4.0), ("tree", 12, 8.0)),
+    *(("optimal, cdf", 12, 1.0), ("optimal, cdf", 12, 4.0), ("optimal, quantiles", 34, 2.0)),
+)
+"""Mechanisms whose releases state a curve, from inputs and epsilon."""
+BUNDLES = (
+    ([2, 2, 2], 1.0),
+    ([2, 2, 2], 3.0),
+    ([3, 2, 4], 1.0),
+    ([3, 2, 4], 3.0),
+    ([4, 4, 3], 5.0),
+    ([2, 5, 3], 2.0),
+)
+"""Readings of three attributes without missing, each pair of which is asked for, and epsilon."""
 ALIKE = ("boosted, uniform", "optimal, quantiles")
 """Mechanisms that are another one's channel in these sizes."""
 DEVICES = 2000
@@ -98,6 +117,8 @@ class Setting(NamedTuple):
     """True for randomised response and subset selection."""
     mean: float | None = None
     """The crowd's mean of a number or a score."""
+    curve: bool = False
+    """True for the band and the quartiles alone."""
 
 
 def by_rank(inputs: int) -> np.ndarray:
@@ -123,7 +144,7 @@ def settings(part: str) -> Iterator[Setting]:
                     _estimator(mechanism, k, epsilon),
                     shares,
                     exact=mechanism in ("grr", "subset"),
-                    mean=float(points @ shares[:-1] / shares[:-1].sum()) if part == "numbers" else None,
+                    mean=float(points @ shares[:-1] / shares[:-1].sum()),
                 )
     if part == "tables":
         for sizes, epsilon in TABLES:
@@ -134,8 +155,7 @@ def settings(part: str) -> Iterator[Setting]:
             survey = Survey.parse(TABLE.format(epsilon=epsilon) + "".join(parts))
             name = f"table of {' x '.join(map(str, sizes))}, epsilon {epsilon:g}"
             yield Setting(name, survey.estimator(), by_rank(survey.channel.inputs))
-    if part == "key-value":
-        yield from key_values()
+    yield from {"bundles": bundles, "curves": curves, "key-value": key_values}.get(part, tuple)()
     if part == "trees":
         for epsilon in TREES:
             hierarchy = label_tree()
@@ -160,6 +180,23 @@ def key_values() -> Iterator[Setting]:
         name = f"key-value on {form.grid} points, share {share:g}, epsilon {epsilon:g}"
         mean = float(points @ shares[:-2]) / share
         yield Setting(name, form.estimator(channel), shares, ASKED, mean=mean)
+
+
+def curves() -> Iterator[Setting]:
+    """Yield the settings of curves that releases state."""
+    for mechanism, k, epsilon in CURVES:
+        name = f"curve by {mechanism} {k}, epsilon {epsilon:g}"
+        yield Setting(name, _estimator(mechanism, k, epsilon), by_rank(k), curve=True)
+
+
+def bundles() -> Iterator[Setting]:
+    """Yield the settings of all pairs of three attributes that hang together: 20,000 devices."""
+    for readings, epsilon in BUNDLES:
+        sizes = [size + 1 for size in readings]
+        pairs = list(combinations(range(len(sizes)), 2))
+        estimator = BundleEstimator(design_parts(sizes, pairs, epsilon=epsilon).channel, tables=pairs)
+        joint = by_rank(math.prod(sizes))
+        yield Setting(f"bundle of {sizes}, epsilon {epsilon:g}", estimator, joint, ASKED)
 
 
 def stacked(laws: Sequence[Any]) -> Any:
@@ -230,6 +267,33 @@ def groups_of(setting: Setting) -> np.ndarray:
     return np.concatenate([np.bincount(row - row.min(), setting.shares) for row in rows])
 
 
+def truths(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Return the crowd's shares of the values and of the categories."""
+    estimator = setting.estimator
+    if not isinstance(estimator, BundleEstimator):
+        return setting.shares, groups_of(setting)
+    joint = setting.shares.reshape(estimator.channel.readings)
+    axes = range(joint.ndim)
+    found = [
+        np.concatenate([joint.sum(axis=tuple(set(axes) - set(kept))).ravel() for kept in some])
+        for some in (estimator.tables, [(axis,) for axis in axes])
+    ]
+    return found[0], found[1]
+
+
+def curves_held(estimates: Sequence[Estimate], setting: Setting) -> np.ndarray:
+    """Return in how many rounds the band holds all of the curve, and the quartiles' intervals all three."""
+    truth = np.cumsum(setting.shares[:-1]) / setting.shares[:-1].sum()
+    band = quartiles = 0
+    for each in estimates:
+        curve = each.cumulative(LEVEL)
+        assert curve is not None
+        band += bool(((curve.low <= truth + SLACK) & (truth <= curve.high + SLACK)).all())
+        ends = [(curve.quantile(tau), curve.points[np.searchsorted(truth, tau - SLACK)]) for tau in QUARTILES]
+        quartiles += all(found.low <= true <= found.high for found, true in ends)
+    return np.array([band, quartiles])
+
+
 def holds(estimates: np.ndarray, truth: np.ndarray, law: Any, n: int) -> np.ndarray:
     """Return whether each cell's truth is within its interval: accepted on both sides, shape (c,)."""
     if law.odds is not None:
@@ -246,17 +310,24 @@ def held_in(estimates: Sequence[Estimate], setting: Setting) -> np.ndarray:
     Raises:
         AssertionError: If that of the first round is not what its ends say.
     """
+    if setting.curve:
+        return curves_held(estimates, setting)
     alone, many, found = estimates[0].intervals(LEVEL), len(estimates), []
     labels = len(estimates[0].values) > 0
-    for kind, truth in (("values", setting.shares), ("categories", groups_of(setting))) if labels else ():
-        law = stacked([getattr(each.laws, kind) for each in estimates])
+    for kind, truth in zip(("values", "categories"), truths(setting), strict=True) if labels else ():
         middle = np.stack([getattr(each, kind) for each in estimates])
+        if not estimates[0].has_laws:  # by the normal law
+            spans = [each.intervals(LEVEL) for each in estimates]
+            ends = np.array([[getattr(span, f"{kind}_{end}") for span in spans] for end in ("low", "high")])
+            found.append(((ends[0] <= truth) & (truth <= ends[1])).sum(axis=0))
+            continue
+        law = stacked([getattr(each.laws, kind) for each in estimates])
         inside = holds(middle.ravel(), np.tile(truth, many), law, setting.devices).reshape(many, -1)
         told = ~np.isnan(middle).any(axis=0)  # what a channel hides has no interval
         low, high = (getattr(alone, f"{kind}_{end}") for end in ("low", "high"))
         check(inside[0], low, high, truth, told)
         found.append(inside.sum(axis=0)[told])
-    if setting.mean is not None and estimates[0].mean is not None:
+    if setting.mean is not None and alone.mean_low is not None and not math.isnan(alone.mean_low):
         laws: list[Any] = [each.laws.mean for each in estimates]  # type: ignore[union-attr]
         if isinstance(laws[0], JudgedMean):  # points go from -1 to 1
             law = stacked(laws)

@@ -134,7 +134,7 @@ def test_releases_tell_of_the_devices_that_the_writer_sent():
     for name, text in releases("later").items():
         document, place = json.loads(text), places[name.split("-")[0]]
         index = int(name.split("-")[1])
-        assert (document["method"], document["round"]) == (9, index + 1)
+        assert (document["method"], document["round"]) == (10, index + 1)
         verdicts, sent = document["accounting"], write.devices(place, index)
         assert verdicts["accepted"] == document["devices"] == sent
         assert (verdicts["late"], verdicts["invalid"]) == (4, 2)

@@ -81,6 +81,10 @@ ALWAYS: Final = tuple(column.name for column in COLUMNS if column.name.startswit
 """Columns that have the names of a cell's keys, and are empty where it has none."""
 
 
+_ENDS: Final = {f"{of}simultaneous_{end}": f"{of}{end}" for of in ("", "crowd_") for end in ("low", "high")}
+"""The columns of a curve's bands, and their keys."""
+
+
 def tidy_rows(documents: Iterable[Document], *, views: Sequence[str] = VIEWS) -> Iterator[Row]:
     """Yield the rows of rounds, each with every column of COLUMNS.
 
@@ -149,13 +153,12 @@ def _estimate(kind: str, cell: Document, document: Document) -> Row:
 def _curve(document: Document) -> Iterator[Row]:
     """Yield the cumulative shares and quartiles of a release that has them, with simultaneous bands."""
     found = document.get("cumulative") or {}
-    columns = [found.get(key) or () for key in ("points", "shares", "errors", "low", "high")]
-    for point, share, error, low, high in zip(*columns, strict=True):
-        cell = {"estimate": share, "error": error, "simultaneous_low": low, "simultaneous_high": high}
+    keys = {"estimate": "shares", "error": "errors", "crowd_error": "crowd_errors"} | _ENDS
+    for i, point in enumerate(found.get("points") or ()):
+        cell = {name: found[key][i] for name, key in keys.items()}
         yield _estimate("cumulative", cell, document) | {"label": f"{point:g}"}
     for quantile in document.get("quantiles") or ():
-        ends = {"simultaneous_low": quantile["low"], "simultaneous_high": quantile["high"]}
-        cell = {"estimate": quantile["estimate"], **ends}
+        cell = {"estimate": quantile["estimate"]} | {name: quantile[key] for name, key in _ENDS.items()}
         yield _estimate("quantile", cell, document) | {"label": f"{quantile['share']:g}"}
 
 

@@ -1,6 +1,6 @@
 """The estimates of a release as JSON types, and the method that its intervals were made with.
 
-Method 9: score intervals, per cell and simultaneous, within what is possible; errors by the law at the
+Method 10: score intervals, per cell and simultaneous, within what is possible; errors by the law at the
 estimate, never 0; the exact law where a score takes two values, elsewhere the reach of every kind of devices;
 a band of curves that is wider where errors are skew, and none in rounds too small for it. Beside these, which
 are of the devices counted, errors and intervals of everybody who could have been asked. Rounds count from 1.
@@ -24,7 +24,7 @@ from hubbub.survey import Survey
 Document: TypeAlias = dict[str, Any]
 Columns: TypeAlias = dict[str, NDArray[np.float64]]
 
-METHOD: Final = 9
+METHOD: Final = 10
 """The method of every release; those of others are refused."""
 
 QUARTILES: Final = (0.25, 0.5, 0.75)
@@ -147,21 +147,23 @@ def no_curve(survey: Survey) -> Document:
     return {"cumulative": None, "quantiles": []} if survey.channel.shows_curve else {}
 
 
-def curve(survey: Survey, estimate: Estimate, level: float) -> Document:
-    """Return the cumulative shares with their simultaneous band, and the quartiles with their intervals.
+def curve(survey: Survey, estimate: Estimate, level: float, *, asked: int | None = None) -> Document:
+    """Return the cumulative shares with their simultaneous bands, and the quartiles with their intervals.
 
     Args:
         survey: The survey.
         estimate: That of the round.
-        level: The coverage of the band, and of all quartiles at once.
+        level: The coverage of a band, and of all quartiles at once.
+        asked: Devices that the survey was offered to, as stated; None if not stated.
     """
     least = curve_cohort(len(estimate.values))
     if not survey.channel.shows_curve or least is None or estimate.n < least:
         return no_curve(survey)
     found = estimate.cumulative(level)
-    if found is None:
+    crowd = estimate.of_crowd(asked=asked).cumulative(level)
+    if found is None or crowd is None:
         return no_curve(survey)
-    quantiles = [found.quantile(share) for share in QUARTILES]
+    quantiles = [(found.quantile(share), crowd.quantile(share)) for share in QUARTILES]
     return {
         "cumulative": {
             "level": level,
@@ -170,9 +172,13 @@ def curve(survey: Survey, estimate: Estimate, level: float) -> Document:
             "errors": found.errors.tolist(),
             "low": found.low.tolist(),
             "high": found.high.tolist(),
+            "crowd_errors": crowd.errors.tolist(),
+            "crowd_low": crowd.low.tolist(),
+            "crowd_high": crowd.high.tolist(),
         },
         "quantiles": [
-            {"share": each.share, "estimate": each.estimate, "low": each.low, "high": each.high}
-            for each in quantiles
+            {"share": own.share, "estimate": own.estimate, "low": own.low, "high": own.high}
+            | {"crowd_low": other.low, "crowd_high": other.high}
+            for own, other in quantiles
         ],
     }

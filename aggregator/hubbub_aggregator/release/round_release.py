@@ -131,8 +131,8 @@ class Release:
             document["parts"] = part_lines(survey, None if self.is_suppressed else self.tally.counts)
         if not self.is_suppressed:
             estimate = (estimator or survey.estimator())(self.tally.counts, self.tally.n)
-            document.update(curve(survey, estimate, LEVEL))
             asked = None if self.enrolment is None else self.enrolment.asked
+            document.update(curve(survey, estimate, LEVEL, asked=asked))
             document.update(estimates(survey, estimate, level=LEVEL, asked=asked))
         if self.enrolment is not None:
             document["enrolment"] = self.enrolment.document(document["values"], document["categories"])

@@ -69,7 +69,7 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
       "counts": {"kind": "bins", "cells": 12, "sha256": "..."} or null,
                                                  the public counts that the numbers are functions of; null:
                                                  open, or suppressed
-      "method": 9,                               how intervals are made (see `release/estimates.py`)
+      "method": 10,                              how intervals are made (see `release/estimates.py`)
       "level": 0.95,
       "values":     [{"label": "0", "category": "none" or null,
                       "estimate": 0.31, "error": 0.01, "low": 0.29, "high": 0.33,
@@ -89,9 +89,10 @@ ROUND has the keys of a release, sealed or not, and ``as_of``::
         "level": 0.95,                           those with a value, that have at most each point, which need
         "points": [0.0, 1.0, ...],               not rise; standard errors; and a band that rises, is within
         "shares": [0.3, ...], "errors": [...],   0 to 1, and covers the whole curve with the level
-        "low": [...], "high": [...]
+        "low": [...], "high": [...]              The same with crowd_: of everybody who could have been asked
       } or null,                                 null: suppressed, nobody has a value, over 2,048 inputs
-      "quantiles": [{"share": 0.25, "estimate": 3.0, "low": 2.0, "high": 5.0}, ...],
+      "quantiles": [{"share": 0.25, "estimate": 3.0, "low": 2.0, "high": 5.0,
+                     "crowd_low": 2.0, "crowd_high": 5.0}, ...],
                                                  with "cumulative": the quartiles, all of whose intervals
                                                  hold at once with the level
       "consistent": {"values": [0.31, ...], "categories": [0.31, ...]},

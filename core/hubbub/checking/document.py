@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from statistics import NormalDist
@@ -330,8 +330,6 @@ def _family(
         low, high = (column_of(cells, f"{before}{end}") for end in ("low", "high"))
         with np.errstate(invalid="ignore"):
             wrong = wrong_ends(exact, low, high, law, z=z, drawn=draw)
-            if law.tied is not None and wrong.any():
-                wrong &= wrong_ends(exact, low, high, replace(law, far=law.tied), z=z, drawn=draw)
         wrong = np.where(hidden, ~(np.isnan(low) & np.isnan(high)), wrong)
         checked.within += 2 * int((~wrong).sum())
         for place in np.flatnonzero(wrong).tolist():

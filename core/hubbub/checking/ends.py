@@ -54,8 +54,6 @@ class CellsLaw:
         around: The estimated share of the cell's category, shape (c,), with `near`.
         observed: The mean squared score of the reports, shape (c,); -inf where it is not asked.
         most_skew: The skewness beyond which a short tail is read as normal.
-        tied: As `far`, by the other of two populations where rounding decides which of them varies more;
-            None where nothing is so.
     """
 
     n: int
@@ -67,7 +65,6 @@ class CellsLaw:
     around: Floats | None = None
     observed: Floats | None = None
     most_skew: float = math.inf
-    tied: Floats | None = None
 
     def parts(self, share: Floats) -> tuple[Floats, Floats]:
         """Return variances and third moments of the kinds of devices at a share, shape (kinds, c) each."""

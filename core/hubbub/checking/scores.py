@@ -357,7 +357,6 @@ def _grouping(
     spread = odds * (1.0 - odds)
     moments = np.stack([gap**2 * spread, gap**3 * spread * (1.0 - 2.0 * odds)], axis=1)
     own, far = (np.where(everyone, 0.0, each) for each in moments)
-    tied = far.copy()
     observed = np.full(categories, -np.inf)
     split = ~is_count
     if split.any():
@@ -368,24 +367,11 @@ def _grouping(
         v, k = _about_one(mean(*members, 2), mean(*members, 3))
         populations = [tabled(each) for each in plausible(_floats(values))]
         second, third = ([mean(*reports(held), power) for held in populations] for power in (2, 3))
-        told, other = _population(v, k, [held.sum(axis=1) for held in populations], second, third)
-        own[:, split], far[:, split], tied[:, split] = (
-            np.stack([v, k])[:, split],
-            told[:, split],
-            other[:, split],
-        )
+        told = _population(v, k, [held.sum(axis=1) for held in populations], second, third)
+        own[:, split], far[:, split] = np.stack([v, k])[:, split], told[:, split]
         seen = tabled(counts.cells / n)
         observed[split] = mean(seen, seen.sum(axis=0), 2)[split]
-    law = CellsLaw(
-        n,
-        own,
-        far,
-        np.where(split, 0.0, gap),
-        odds,
-        observed=observed,
-        tied=tied,
-    )
-    return law, least, most
+    return CellsLaw(n, own, far, np.where(split, 0.0, gap), odds, observed=observed), least, most
 
 
 def _about_one(second: Floats, third: Floats) -> tuple[Floats, Floats]:
@@ -396,10 +382,10 @@ def _about_one(second: Floats, third: Floats) -> tuple[Floats, Floats]:
 
 def _population(
     v: Floats, k: Floats, held: Sequence[Floats], second: Sequence[Floats], third: Sequence[Floats]
-) -> tuple[Floats, Floats]:
+) -> Floats:
     """Return the moments of devices elsewhere, shape (2, c): of the population in which they vary more.
 
-    And those of the other one where both vary alike up to rounding: by pairwise independent hashes they do.
+    The first counts where both vary alike up to rounding: by pairwise independent hashes they do.
     """
     found = []
     for share, square, cube in zip(held, second, third, strict=True):
@@ -409,19 +395,16 @@ def _population(
         skew = np.where(nobody, 0.0, (cube - share * (k + 3.0 * v + 1.0)) / rest)
         found.append(np.stack([np.maximum(variance, 0.0), skew]))
     one, two = found
-    told = np.where(one[0] >= two[0], one, two)
-    alike = np.abs(one[0] - two[0]) <= _ALIKE * np.maximum(one[0], two[0])
-    return told, np.where(alike, np.where(one[0] >= two[0], two, one), told)
+    return np.where(two[0] > one[0] * (1.0 + _ALIKE), two, one)
 
 
 def _joined(laws: Sequence[CellsLaw]) -> CellsLaw:
     """Return the law of several families of cells, one after the other."""
     seen = [np.full(len(law.step), -np.inf) if law.observed is None else law.observed for law in laws]
-    own, far, step, odds, tied = (
-        np.concatenate([getattr(law, key) for law in laws], axis=-1)
-        for key in ("own", "far", "step", "odds", "tied")
+    own, far, step, odds = (
+        np.concatenate([getattr(law, key) for law in laws], axis=-1) for key in ("own", "far", "step", "odds")
     )
-    return CellsLaw(laws[0].n, own, far, step, odds, observed=np.concatenate(seen), tied=tied)
+    return CellsLaw(laws[0].n, own, far, step, odds, observed=np.concatenate(seen))
 
 
 def _floats(values: CellFamily) -> Floats:
@@ -533,7 +516,7 @@ def _hashed_grouping(
     single = np.argsort(row, kind="stable")[np.cumsum(sizes) - sizes]
     own, far, odds = (each[:, single].copy() for each in (values.law.own, values.law.far, values.law.odds))
     step, least, most = (each[single].copy() for each in (values.law.step, values.least, values.most))
-    observed, read, tied = np.full(len(sizes), -np.inf), 0, far.copy()
+    observed, read = np.full(len(sizes), -np.inf), 0
     populations = plausible(_floats(values))
     sent = [channel.expected(population) for population in populations]
     for category in np.flatnonzero(sizes > 1).tolist():
@@ -547,11 +530,11 @@ def _hashed_grouping(
         (second, third), *others = ([np.array([law @ scores**power]) for power in (2, 3)] for law in laws)
         v, k = _about_one(second, third)
         mine = [np.array([population[inside].sum()]) for population in populations]
-        told, other = _population(v, k, mine, [each[0] for each in others], [each[1] for each in others])
-        own[:, category], far[:, category], tied[:, category] = (v[0], k[0]), told[:, 0], other[:, 0]
+        told = _population(v, k, mine, [each[0] for each in others], [each[1] for each in others])
+        own[:, category], far[:, category] = (v[0], k[0]), told[:, 0]
         step[category], odds[:, category] = 0.0, np.nan
         least[category], most[category] = scores[int(held.min())], scores[-1]
-    law = CellsLaw(counts.n, own, far, step, odds, observed=observed, tied=tied)
+    law = CellsLaw(counts.n, own, far, step, odds, observed=observed)
     return _Hashed(law, least, most, read)
 
 

@@ -15,6 +15,7 @@ noise is a rare lie in either direction: the normal law's band of 5 inputs, epsi
 
 which needs no ratio, and is 0 to 1 where nobody at all may have a value. As the true curve rises, its lower
 end may be raised to the highest before it, and its upper end lowered to the least after it.
+Of a crowd's curve, who happened to be counted is one more kind of noise.
 Where the band covers the curve, the tau-quantile q = min {v: G_v >= tau} has U_q >= tau and L_{q-1} < tau:
 all v with that are its interval, for every tau at once.
 """
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -170,7 +171,9 @@ class Functionals:
             estimate leaves possible, shape (populations, c); the largest counts.
         kinds: Likewise their variances and third central moments by kinds of devices, shape
             (populations, 2, kinds, c): the first two are noise skewed upwards and downwards.
+        n: Reports.
         ratio: The law of the band: of the linear part of a ratio, or Fieller's of ratios of any error.
+        drawn: The part of the draw of devices that is left to chance; 0 of the devices counted.
     """
 
     values: Floats
@@ -178,7 +181,13 @@ class Functionals:
     rounding: Rounding
     variances: Callable[[Floats], Floats]
     kinds: Callable[[Floats], Floats]
+    n: int
     ratio: Ratio = "delta"
+    drawn: float = 0.0
+
+    def of_crowd(self, drawn: float) -> Functionals:
+        """Return the same about the crowd of which a random part is counted; see `crowd_laws`."""
+        return replace(self, drawn=drawn)
 
     def between(self, low: float, high: float) -> tuple[float, float]:
         """Return the share of all devices with a number from low to high, and its standard error.
@@ -189,7 +198,7 @@ class Functionals:
         inside = (self.points >= low) & (self.points <= high)
         if not inside.any():
             raise ParameterError(f"a range must hold a point, got {low!r} to {high!r}")
-        variance = float(self.variances(inside.astype(np.float64)[:, None]).max())
+        variance = float(self._spreads(inside.astype(np.float64)[:, None]).max())
         return float(self.values[inside].sum()), float(np.sqrt(max(variance, 0.0)))
 
     def cumulative(self, level: float) -> Cumulative | None:
@@ -211,11 +220,11 @@ class Functionals:
             return None
         shares = np.cumsum(self.values[order]) / answered
         shares[-1] = 1.0
-        spreads = self._curve_moments(order, shares, self.variances)
+        spreads = self._curve_moments(order, shares, self._spreads)
         variances = spreads.max(axis=0) / answered**2
         errors = np.append(np.sqrt(np.maximum(variances, 0.0)), 0.0)
         z = -NormalDist().inv_cdf((1.0 - level) / (2.0 * max(len(order) - 1, 1)))
-        kinds = self._curve_moments(order, shares, self.kinds)
+        kinds = self._curve_moments(order, shares, self._all_kinds)
         below = shares - np.maximum(z * errors, _reach(kinds, z) / answered)
         above = shares + np.maximum(z * errors, -_reach(kinds, -z) / answered)
         if self.ratio == "fieller":
@@ -225,11 +234,24 @@ class Functionals:
         high = np.minimum.accumulate(np.clip(above, 0.0, 1.0)[::-1])[::-1]
         return Cumulative(level, self.points[order], shares, errors, low, high, self.rounding)
 
+    def _spreads(self, functionals: Floats) -> Floats:
+        return self.variances(functionals) + self._draw(functionals)[:, 0]
+
+    def _all_kinds(self, functionals: Floats) -> Floats:
+        return np.concatenate([self.kinds(functionals), self._draw(functionals)[:, :, None]], axis=2)
+
+    def _draw(self, functionals: Floats) -> Floats:
+        """Return variances and third central moments of who is counted, shape (populations, 2, c)."""
+        crowds, d = np.stack(populations(self.values, self.points)), self.drawn
+        one, two, three = (crowds @ functionals**power for power in (1, 2, 3))
+        variance, third = two - one**2, three - 3.0 * one * two + 2.0 * one**3
+        return np.stack([d * variance / self.n, d * (2.0 * d - 1.0) * third / self.n**2], axis=1)
+
     def _fieller(self, order: NDArray[np.intp], answered: float, z: float) -> tuple[Floats, Floats]:
         """Return the ends of Fieller's sets of all points, shape (P,) each; the last is 1."""
         below = np.cumsum(self.values[order])[:-1]
         # Var(C - g A) is a quadratic in g for each population: from its values at 0, 1/2 and 1.
-        at = [self._curve_moments(order, np.full(len(order), g), self.variances) for g in (0.0, 0.5, 1.0)]
+        at = [self._curve_moments(order, np.full(len(order), g), self._spreads) for g in (0.0, 0.5, 1.0)]
         own, both = at[0], 2.0 * (at[0] + at[2]) - 4.0 * at[1]  # both: Var(A)
         cross = (own + both - at[2]) / 2.0
         a = answered**2 - z * z * both

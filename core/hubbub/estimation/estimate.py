@@ -146,15 +146,16 @@ class Estimate:
                 the crowd is taken as without end, which is wider.
         """
         drawn = 1.0 if asked is None or asked < self.n else 1.0 - self.n / asked
-        laws = self.laws
+        curve, laws = self._functionals and self._functionals.of_crowd(drawn), self.laws
         if laws is not None:
             crowd = crowd_laws(laws, self.n, drawn=drawn)
-            return replace(self, _laws=partial(_given, crowd))
+            return replace(self, _laws=partial(_given, crowd), _functionals=curve)
         errors = [
             np.sqrt(error**2 + drawn * np.clip(f * (1.0 - f), 0.0, None) / self.n)
             for f, error in ((self.values, self.value_errors), (self.categories, self.category_errors))
         ]
-        return replace(self, value_errors=errors[0], category_errors=errors[1], mean=None, mean_error=None)
+        without = replace(self, mean=None, mean_error=None, _functionals=curve)
+        return replace(without, value_errors=errors[0], category_errors=errors[1])
 
     @cached_property
     def laws(self) -> ScoreLaws | None:

@@ -130,7 +130,7 @@ class InverseEstimator(Estimator):
         if self._points is None or not self.channel.shows_curve:
             return None
         moments = partial(self._variances, values, n), partial(self._kinds, values, n)
-        return Functionals(values, self._points, self._rounding, *moments)
+        return Functionals(values, self._points, self._rounding, *moments, n)
 
     def _variances(self, values: Floats, n: int, functionals: Floats) -> Floats:
         """Return the variances at shares that are all alike and at the estimate's."""

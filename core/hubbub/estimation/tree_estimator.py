@@ -253,7 +253,7 @@ class TreeEstimator(Estimator):
         ratio: Ratio = "delta" if made_for_curves else "fieller"
         variances = partial(self._variances, tree, values, sizes, n)
         kinds = partial(self._noise_kinds, tree, values, sizes, n)
-        return Functionals(values, self._points, self._rounding, variances, kinds, ratio)
+        return Functionals(values, self._points, self._rounding, variances, kinds, n, ratio)
 
     def _populations(self, tree: Tree, values: Floats) -> list[list[Floats]]:
         """Return the shares per level where they are all alike, and those of the estimate."""

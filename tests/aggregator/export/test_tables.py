@@ -76,8 +76,12 @@ def test_simultaneous_intervals_and_the_curve_have_rows_of_their_own() -> None:
         "errors": [0.1, 0.2],
         "low": [0.2, 0.9],
         "high": [0.6, 1.0],
+        "crowd_errors": [0.3, 0.4],
+        "crowd_low": [0.1, 0.8],
+        "crowd_high": [0.7, 1.0],
     }
-    document["quantiles"] = [{"share": 0.5, "estimate": 1.5, "low": 0.0, "high": 1.5}]
+    quartile = {"low": 0.0, "high": 1.5, "crowd_low": -1.0, "crowd_high": 2.0}
+    document["quantiles"] = [{"share": 0.5, "estimate": 1.5, **quartile}]
     rows = list(tidy_rows([document], views=["raw"]))
     wanted = ("simultaneous_low", "simultaneous_high")
     assert [rows[0][name] for name in wanted] == [0.1, 0.9]
@@ -88,6 +92,9 @@ def test_simultaneous_intervals_and_the_curve_have_rows_of_their_own() -> None:
         ("cumulative", "1.5", 1.0, 0.2, None, None, 0.9, 1.0),
         ("quantile", "0.5", 1.5, None, None, None, 0.0, 1.5),
     ]
+    names = ("crowd_error", "crowd_simultaneous_low", "crowd_simultaneous_high")
+    due = [(0.3, 0.1, 0.7), (0.4, 0.8, 1.0), (None, -1.0, 2.0)]
+    assert [tuple(found[name] for name in names) for found in rows[6:]] == due
 
 
 def test_a_suppressed_round_has_no_rows_even_if_it_holds_estimates() -> None:

@@ -372,7 +372,7 @@ def test_an_archived_release_of_another_method_stops_the_worker_and_its_next_sta
     setting.archive.close()
     setting.archive = SqliteArchive(tmp_path / "older.sqlite")
     setting.archive.put((HEALTH.digest, 0), canonical_bytes(made | {"method": 5}))
-    said = "round 1: a release's method must be 9, got 5"
+    said = "round 1: a release's method must be 10, got 5"
     with pytest.raises(ArchiveError, match=said):
         setting.worker()
     setting.store = MemoryStore()

@@ -280,7 +280,7 @@ def test_median_between_two_points_is_found_between_them():
 def test_what_has_no_curve_is_refused_or_none():
     channel = tree(POINTS, epsilon=1.0)
     unasked = [lambda h: h[:1], lambda h: np.zeros((1, 2, 2, h.shape[1]))]
-    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", *unasked)
+    nobody = Functionals(np.array([-0.2, 0.1, 1.1]), np.array([0.0, 1.0, np.nan]), "none", *unasked, n=9)
     assert nobody.cumulative(0.95) is None
     estimate = estimator_of(channel).expected_estimate(np.full(POINTS + 1, 1 / (POINTS + 1)), 1000)
     for level in (0.0, 1.0, 1.5):
@@ -294,3 +294,16 @@ def test_what_has_no_curve_is_refused_or_none():
     labels = estimator_for(grr(5, epsilon=1.0)).expected_estimate(np.full(5, 0.2), 100)
     with pytest.raises(ParameterError, match="numbers, asked by sets, levels or a curve"):
         labels.cumulative()
+
+
+@pytest.mark.parametrize(("asked", "drawn"), [(None, 1.0), (2000, 0.75)])
+def test_the_crowds_curve_has_the_draw_of_who_is_counted_beside_the_noise(asked, drawn):
+    """Of even shares each point's error has drawn G (1 - G) / (n A) more: of n A who have a value."""
+    n, shares = 500, np.append(np.full(POINTS, 0.8 / POINTS), 0.2)
+    own = estimator_of(tree(POINTS, epsilon=3.0)).expected_estimate(shares, n)
+    curve, crowd = own.cumulative(), own.of_crowd(asked=asked).cumulative()
+    g = true_curve(shares)
+    np.testing.assert_allclose(crowd.errors**2 - curve.errors**2, drawn * g * (1 - g) / (n * 0.8), atol=1e-12)
+    assert ((crowd.low <= curve.low) & (curve.high <= crowd.high)).all()
+    least, most = crowd.quantile(0.5), curve.quantile(0.5)
+    assert least.low <= most.low <= most.high <= least.high

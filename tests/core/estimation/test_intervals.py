@@ -13,6 +13,7 @@ from scipy.stats import binom, hypergeom
 from hubbub.channels.channel import Channel
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, node_law, score_interval, skew_quantile, two_valued
+from hubbub.estimation.intervals.population import population_law
 from hubbub.estimation.inverses.block import BlockInverse
 from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.mechanisms import grr, levels, local_hashing, subset_selection, unary
@@ -292,3 +293,12 @@ def test_reports_about_one_level_have_the_moments_of_their_coin() -> None:
     turned = np.array([1.0, -1.0])  # who answers is who is not missing
     np.testing.assert_allclose(law.own, np.stack([turned * coin(q), coin(p)], axis=1), rtol=1e-9)
     np.testing.assert_allclose(law.far, np.stack([turned * coin(p), coin(q)], axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("later", [-1e-14, 0.0, 1e-14])
+def test_of_two_populations_that_vary_alike_the_first_counts_however_it_is_rounded(later):
+    """By pairwise independent hashes both do: then no last digit may choose between two skewnesses."""
+    own, held, second = np.array([[2.0], [1.0]]), np.array([[0.2], [0.2]]), np.array([[5.0], [5.0 + later]])
+    third = np.array([[9.0], [30.0]])
+    law = population_law(n=100, own=own, held=held, second=second, third=third, observed=np.array([-np.inf]))
+    assert law.far[:, 0] == pytest.approx([(5.0 - 0.2 * 3.0) / 0.8, (9.0 - 0.2 * 8.0) / 0.8])

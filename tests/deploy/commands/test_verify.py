@@ -92,7 +92,7 @@ def test_a_release_without_counts_or_survey_cannot_be_checked(
     document = json.loads(path.read_bytes()) | {"method": 7}
     path.write_bytes(canonical_bytes(document))
     assert main(["verify", str(path), "--survey", str(survey)]) == 2
-    assert "method must be 9" in capsys.readouterr().out
+    assert "method must be 10" in capsys.readouterr().out
 
 
 def test_a_round_that_hides_its_numbers_without_need_is_named(

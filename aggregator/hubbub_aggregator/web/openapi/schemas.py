@@ -186,8 +186,11 @@ def schemas() -> Schema:
                 "error": {**_NUMBER_OR_NULL, "deprecated": True, "description": "As standard_error."},
             },
         ),
-        "Cumulative": _object({"level": _NUMBER} | _all(_list(_NUMBER), "points shares errors low high")),
-        "Quantile": _object(_all(_NUMBER, "share estimate low high")),
+        "Cumulative": _object(
+            {"level": _NUMBER}
+            | _all(_list(_NUMBER), "points shares errors low high crowd_errors crowd_low crowd_high")
+        ),
+        "Quantile": _object(_all(_NUMBER, "share estimate low high crowd_low crowd_high")),
         "Accounting": _object(
             _all(_COUNT, "attempts accepted duplicate early late invalid over_quota"),
         ),

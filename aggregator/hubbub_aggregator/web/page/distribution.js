@@ -49,7 +49,7 @@ export class Distribution {
     show(this.said, forms.length > 1);
     if (forms.length > 1) setText(this.said, FORMS[form][1]);
     choose(this.forms, forms, form, FORMS, (name, i) => address({ ...route, survey: survey.digest, show: i ? name : undefined }));
-    const whose = withheld || meanAlone || !values?.length || form === "consistent" ? [] : form === "curve" ? ["devices"] : whoseOf(round);
+    const whose = withheld || meanAlone || !values?.length || form === "consistent" ? [] : form === "curve" && !round.sealed ? ["devices"] : whoseOf(round);
     const of = whose.includes(route.of) ? route.of : whose[0];
     show(this.whoseSaid, whose.length > 0);
     if (of) setText(this.whoseSaid, WHOSE[of][1]);

@@ -3,6 +3,7 @@
 import { el, setText, show } from "./dom.js";
 import { count, decimals, epsilon, isKnown, plural, quantity, share, when } from "./format.js";
 import { roundName, span } from "./states.js";
+import { roundOf, whoseOf } from "./whose.js";
 
 export class Facts {
   constructor() {
@@ -34,8 +35,9 @@ export class Facts {
     this.#drawPrivacy((round ?? survey).epsilon);
     this.#drawReaders(round?.after_shuffling);
     this.#drawDevices(survey, round);
-    this.#drawMean(round?.mean);
-    this.#drawQuartiles(round?.quantiles ?? []);
+    const shown = round && roundOf(round, whoseOf(round)[0]);
+    this.#drawMean(shown?.mean);
+    this.#drawQuartiles(shown?.quantiles ?? []);
     this.#drawWindow(survey, round);
     this.#drawAnswered(round?.categories ?? []);
   }

@@ -27,5 +27,7 @@ export function rowsOf(rows, whose) {
 // A round with the intervals of one of them.
 export function roundOf(round, whose) {
   const [mean] = rowsOf(round.mean ? [round.mean] : [], whose);
-  return { ...round, values: rowsOf(round.values, whose), categories: rowsOf(round.categories, whose), mean: mean ?? round.mean };
+  const [cumulative] = rowsOf(round.cumulative ? [round.cumulative] : [], whose); // its ends are columns
+  const [values, categories, quantiles] = [round.values, round.categories, round.quantiles].map((rows) => rowsOf(rows, whose));
+  return { ...round, values, categories, quantiles, mean: mean ?? round.mean, cumulative: cumulative ?? round.cumulative };
 }

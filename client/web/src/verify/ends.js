@@ -26,7 +26,6 @@ const POINTS = 96;
  * @typedef {object} Law
  * @property {Moments} own of a device in the cell
  * @property {Moments} far of a device elsewhere
- * @property {Moments | null} tied as `far`, where rounding decides between the two; else null
  * @property {Moments | null} near of a device of the cell's category but not in the cell
  * @property {number} around the estimated share of the cell's category, with `near`
  * @property {number} step what one report more moves the sum by where it lies on a lattice, else 0
@@ -108,10 +107,6 @@ export function quantileOf(p) {
  * @returns {boolean}
  */
 export function isWrong(estimate, low, high, law, n, { z, tail, drawn }) {
-  if (law.tied !== null) {
-    const laws = [{ ...law, tied: null }, { ...law, far: law.tied, tied: null }];
-    return laws.every((each) => isWrong(estimate, low, high, each, n, { z, tail, drawn }));
-  }
   const within = clipped(estimate);
   if (!(low >= 0 && low <= within + SLACK && within <= high + SLACK && high <= 1)) return true;
   if (drawn !== null || law.odds === null) {

@@ -18,7 +18,7 @@ import { Spec, added, families, plus, quotient, times } from './scores.js';
 /** @typedef {import('./scores.js').Exact} Exact */
 
 /** The methods of releases whose rules these are. */
-export const METHODS = [8, 9];
+export const METHODS = [10];
 const LEVEL = 0.95;
 const KINDS = /** @type {const} */ (['values', 'categories']);
 /** The last place of the floats is 2^-LEAST. */

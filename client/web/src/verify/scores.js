@@ -167,7 +167,6 @@ class Block {
       own,
       near,
       far,
-      tied: null,
       around: size === 1 ? 0 : around,
       step: quotient(total, this.step),
       odds: plain ? twoOdds(quotient(t, total), quotient(o, total)) : null,
@@ -319,14 +318,14 @@ function groupLaws(blocks, row, cells, n, values) {
   });
 }
 
-/** The law of a score of many values. @param {Moments} own @param {{far: Moments, tied: Moments | null}} rest @param {number} observed @returns {Law} */
-function mixed(own, rest, observed) {
-  return { own, ...rest, near: null, around: 0, step: 0, odds: null, observed };
+/** The law of a score of many values. @param {Moments} own @param {Moments} far @param {number} observed @returns {Law} */
+function mixed(own, far, observed) {
+  return { own, far, near: null, around: 0, step: 0, odds: null, observed };
 }
 
 /** The law of a score of two values, as the count that it is. @param {Moments} own @param {Moments} far @param {number} step @param {number[]} odds @returns {Law} */
 function counted(own, far, step, [p, q]) {
-  return { own, far, tied: null, near: null, around: 0, step, odds: twoOdds(p, q), observed: -Infinity };
+  return { own, far, near: null, around: 0, step, odds: twoOdds(p, q), observed: -Infinity };
 }
 
 /** Variance and third central moment of a score of mean 1, from its raw moments. @param {number} second @param {number} third @returns {Moments} */
@@ -336,13 +335,13 @@ function aboutOne(second, third) {
 }
 
 /**
- * Moments of devices elsewhere: of the population in which they vary more. Rounding decides it where both vary alike,
- * as pairwise independent hashes do: `tied` is the other one.
+ * Moments of devices elsewhere: of the population in which they vary more, and of the first where both vary alike up to
+ * rounding, as by pairwise independent hashes.
  *
  * @param {number} v
  * @param {number} k
  * @param {(readonly [number, number, number])[]} told share, second and third raw moment
- * @returns {{far: Moments, tied: Moments | null}}
+ * @returns {Moments}
  */
 function elsewhere(v, k, told) {
   const [one, other] = told.map(([share, second, third]) => {
@@ -351,8 +350,7 @@ function elsewhere(v, k, told) {
     const variance = (second - share * (v + 1)) / rest;
     return /** @type {Moments} */ ([Math.max(variance, 0), (third - share * (k + 3 * v + 1)) / rest]);
   });
-  const [far, less] = one[0] >= other[0] ? [one, other] : [other, one];
-  return { far, tied: far[0] - less[0] <= ALIKE * far[0] ? less : null };
+  return other[0] > one[0] * (1 + ALIKE) ? other : one;
 }
 
 /** Randomised response of categories: a value is told where it is alone in its own. @param {Spec} spec @param {number[][]} rows @param {Counts} counts @returns {Families} */

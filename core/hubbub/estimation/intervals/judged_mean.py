@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.intervals.population import MOST_SKEW
-from hubbub.estimation.intervals.skew_score import half_jump, reach_of_kinds, score_interval
+from hubbub.estimation.intervals.skew_score import SYMMETRIC, half_jump, reach_of_kinds, score_interval
 
 if TYPE_CHECKING:
     from hubbub.estimation.questions import InputNumbers
@@ -146,7 +146,7 @@ class JudgedMean:
         f = self._likely(noise, s.together @ two)
         off = held - (f * held).sum(axis=0)
         third += 3.0 * self.drawn * off * noise
-        up = third > 0.0
+        up = third > SYMMETRIC * noise**1.5
         draw = self.drawn * (f * off**2).sum(axis=0)
         variances = n * np.stack([*((f * noise * side).sum(axis=0) for side in (up, ~up)), draw])
         lean = self.drawn * (2.0 * self.drawn - 1.0) * (f * off**3).sum(axis=0)

@@ -32,7 +32,7 @@ Accepts: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 STEPS: Final = 26
 """Halvings of an interval of length one at most: ends are exact to 2^-26."""
 
-_SYMMETRIC: Final = 1e-6
+SYMMETRIC: Final = 1e-6
 """A skewness below which the quantile is z itself, to 1e-5 at any z in use."""
 
 
@@ -49,7 +49,7 @@ def skew_quantile(z: Floats | float, skewness: Floats | float) -> Floats:
     z, skewness = np.asarray(z, np.float64), np.asarray(skewness, np.float64)
     sign = np.where(skewness < 0, -1.0, 1.0)
     g = np.minimum(np.abs(skewness), 3.0 * np.abs(z))
-    plain = g < _SYMMETRIC
+    plain = g < SYMMETRIC
     g = np.where(plain, 1.0, g)
     base = np.maximum(1.0 + g * (sign * z) / 6.0 - g * g / 36.0, 0.0)
     return np.asarray(np.where(plain, z, sign * (2.0 / g) * (base * base * base - 1.0)))
@@ -150,7 +150,7 @@ def reach_of_kinds(variances: Floats, thirds: Floats, z: float, most_skew: float
     if not ((thirds > 0.0).any(axis=0) & (thirds < 0.0).any(axis=0)).any():
         return whole
     # A kind without skew has a third moment of rounding alone, whose sign says nothing.
-    least = _SYMMETRIC * np.maximum(variances, 0.0) ** 1.5
+    least = SYMMETRIC * np.maximum(variances, 0.0) ** 1.5
     mixed = (thirds > least).any(axis=0) & (thirds < -least).any(axis=0)
     apart = np.sqrt(np.square(_reach(variances, thirds, z, most_skew)).sum(axis=0))
     side = 1.0 if z > 0 else -1.0

@@ -21,17 +21,21 @@ Floats = NDArray[np.float64]
 _PLACES = np.array([-1.0, 0.0, 1.0, 2.0])
 _POLYNOMIAL = np.linalg.inv(np.vander(_PLACES, increasing=True))
 """The coefficients of a cubic from its values at these places."""
+_SKEWED = 1e-6
+"""The least skewness of noise that is skewed upwards: rounding has less."""
 
 
 def noise_kinds(shares: Floats, variances: Floats, thirds: Floats) -> Floats:
-    """Return the sums over devices whose noise is skewed upwards, and downwards, shape (p, 2, 2, c).
+    """Return the sums over devices whose noise is skewed upwards, and all others, shape (p, 2, 2, c).
+
+    Noise without skew is among the others, on every processor.
 
     Args:
         shares: Populations of the inputs, or of a level's cells, shape (p, K).
         variances: Of a device's score over its own noise, shape (K, c).
         thirds: Its third central moments, likewise.
     """
-    up = thirds > 0.0
+    up = thirds > _SKEWED * variances**1.5
     sums = [[shares @ (each * side) for side in (up, ~up)] for each in (variances, thirds)]
     return np.moveaxis(np.array(sums), 2, 0)
 
@@ -93,7 +97,9 @@ class SetMoments:
     def noise(self, h: Floats) -> tuple[Floats, Floats]:
         """Return the variance of a score given the true cell, and its third central moment.
 
-        Both are polynomials in h_v, found by four of its values: a tree has many cells.
+        Both are polynomials in h_v, found by four of its values: a tree has many cells. For sets of one
+        size, whose scores sum to 1, a constant in h is no noise and is taken off; and h is brought to the
+        size of those values. Else small noise, and the sign of its third moment, would be rounding alone.
 
         Args:
             h: Shape (cells, c), of c scores.
@@ -101,12 +107,18 @@ class SetMoments:
         Returns:
             Shape (cells, c) each.
         """
+        if self._support.size is not None:
+            h = h - h.mean(axis=0)
+        size = np.abs(h).max(axis=0)
+        size = np.where(size > 0.0, size, 1.0)
+        h = h / size
         sums = np.stack([h.sum(axis=0), (h * h).sum(axis=0), (h * h * h).sum(axis=0)])
         powers = _PLACES[:, None] * np.ones(h.shape[1])
         mean, square, cube = self.raw(np.stack([powers, powers**2, powers**3]), sums[:, None])
         a = _POLYNOMIAL @ (square - mean**2)
         b = _POLYNOMIAL @ (cube - 3.0 * mean * square + 2.0 * mean**3)
-        return np.maximum((a[2] * h + a[1]) * h + a[0], 0.0), ((b[3] * h + b[2]) * h + b[1]) * h + b[0]
+        variance = np.maximum((a[2] * h + a[1]) * h + a[0], 0.0)
+        return variance * size**2, (((b[3] * h + b[2]) * h + b[1]) * h + b[0]) * size**3
 
     def _expectation(self, own: int, *others: int) -> float:
         """Return E[b_v^own b_x^a b_y^b ...] for as many other cells as there are powers."""

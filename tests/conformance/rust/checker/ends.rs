@@ -18,8 +18,6 @@ pub struct Law {
     /// Of a device in the cell, and of one elsewhere.
     pub own: Moments,
     pub far: Moments,
-    /// As `far`, where rounding decides between the two.
-    pub tied: Option<Moments>,
     /// Of a device of the category but not in the cell, and the category's share.
     pub near: Option<(Moments, f64)>,
     pub step: f64,
@@ -61,10 +59,6 @@ impl Law {
     }
 
     pub fn is_wrong(&self, estimate: f64, low: f64, high: f64, n: f64, rule: &Rule) -> bool {
-        if let Some(tied) = self.tied {
-            let laws = [Law { tied: None, ..self.clone() }, Law { far: tied, tied: None, ..self.clone() }];
-            return laws.iter().all(|law| law.is_wrong(estimate, low, high, n, rule));
-        }
         let within = estimate.clamp(0.0, 1.0);
         if !(low >= 0.0 && low <= within + SLACK && within <= high + SLACK && high <= 1.0) {
             return true;

@@ -12,7 +12,7 @@ use crate::survey::Survey;
 use std::collections::BTreeSet;
 
 /// The methods of releases whose rules these are.
-const METHODS: [i128; 2] = [8, 9];
+const METHODS: [i128; 1] = [10];
 const KINDS: [&str; 2] = ["values", "categories"];
 const LEVEL: f64 = 0.95;
 

@@ -111,7 +111,7 @@ fn two_odds(own: f64, other: f64) -> Option<(f64, f64)> {
 
 /// The law of a score of two values, as the count that it is.
 fn counted(own: Moments, far: Moments, step: f64, odds: (f64, f64)) -> Law {
-    Law { own, far, tied: None, near: None, step, odds: two_odds(odds.0, odds.1), observed: f64::NEG_INFINITY }
+    Law { own, far, near: None, step, odds: two_odds(odds.0, odds.1), observed: f64::NEG_INFINITY }
 }
 
 impl Block {
@@ -265,12 +265,12 @@ fn group_laws(all: &[Block], row: &[usize], counts: &Counts, populations: &[Vec<
                     let law = sent(&|(b, held)| (share(held), crowds[i][*b]));
                     (share(members), mean(&law, 2), mean(&law, 3))
                 };
-                let (far, tied) = elsewhere(own, [of(0), of(1)]);
+                let far = elsewhere(own, [of(0), of(1)]);
                 let said: Vec<(f64, f64)> = parts
                     .iter()
                     .map(|(b, held)| (held.iter().map(|&x| reports[x]).sum(), seen[*b]))
                     .collect();
-                Law { tied, observed: mean(&said, 2), ..counted(own, far, 0.0, (0.0, 0.0)) }
+                Law { observed: mean(&said, 2), ..counted(own, far, 0.0, (0.0, 0.0)) }
             };
             Cell { exact: Exact::of(0, 1), estimate: None, law: Some(law), least, most }
         })
@@ -283,8 +283,8 @@ fn about_one(second: f64, third: f64) -> Moments {
     (v, third - 3.0 * v - 1.0)
 }
 
-/// The moments of devices elsewhere, of the population in which they vary more; and the other where both do alike.
-fn elsewhere((v, k): Moments, populations: [(f64, f64, f64); 2]) -> (Moments, Option<Moments>) {
+/// The moments of devices elsewhere, of the population in which they vary more; of the first where both do alike.
+fn elsewhere((v, k): Moments, populations: [(f64, f64, f64); 2]) -> Moments {
     let [one, other] = populations.map(|(share, second, third)| {
         let rest = 1.0 - share;
         if rest < 1e-9 {
@@ -293,8 +293,7 @@ fn elsewhere((v, k): Moments, populations: [(f64, f64, f64); 2]) -> (Moments, Op
         let variance: f64 = (second - share * (v + 1.0)) / rest;
         (variance.max(0.0), (third - share * (k + 3.0 * v + 1.0)) / rest)
     });
-    let (far, less) = if one.0 >= other.0 { (one, other) } else { (other, one) };
-    (far, (far.0 - less.0 <= ALIKE * far.0).then_some(less))
+    if other.0 > one.0 * (1.0 + ALIKE) { other } else { one }
 }
 
 /// Cells that are in a share p of the reports of their own devices, and in q of all others': (C/n - q) / (p - q).

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.channels.sets import Level, Support
+from hubbub.estimation.trees.set_moments import SetMoments
 from hubbub.estimation.trees.tree import Tree, added_up
 from hubbub.mechanisms.tree import tree
 
@@ -101,3 +102,20 @@ def test_wanted_levels_have_the_variances_that_they_have_among_all():
         some = fitted.variances(frequencies, sizes, 1800.0, wanted={k, len(every) - 1})
         assert some[k].tolist() == every[k].tolist()
         assert some[-1].tolist() == every[-1].tolist()
+
+
+def test_small_noise_and_the_sign_of_its_skewness_are_no_rounding():
+    """Scores that are nearly alike, by randomised response of three cells that nearly hides the cell.
+
+    By hand, in rationals: a report is a cell, of weight 1 000 001 for the true one and 1 000 000 for another.
+    """
+    p, q = Fraction(1_000_001, 3_000_001), Fraction(1_000_000, 3_000_001)
+    h = np.array([[1.0 + 3e-6], [1.0 - 4e-6], [1.0 + 1e-6]])
+    found = SetMoments(Support(p, q, Fraction(0), Fraction(0), 1), 3).noise(h)
+    for true in range(3):
+        scores = [sum(Fraction(each) * ((x == y) - q) for x, each in enumerate(h[:, 0])) for y in range(3)]
+        law = [p if y == true else q for y in range(3)]
+        mean = sum(odds * score for odds, score in zip(law, scores, strict=True))
+        for power, moment in zip((2, 3), found, strict=True):
+            due = sum(odds * (score - mean) ** power for odds, score in zip(law, scores, strict=True))
+            assert moment[true, 0] == pytest.approx(float(due / (p - q) ** power), rel=1e-3)

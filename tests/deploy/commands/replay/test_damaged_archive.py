@@ -60,7 +60,7 @@ def test_a_bit_of_a_key_in_an_archive_is_told(tmp_path: Path, capsys: pytest.Cap
             assert capsys.readouterr().err.strip()
 
 
-@pytest.mark.parametrize("method", [None, 5, 8, 10])
+@pytest.mark.parametrize("method", [None, 5, 9, 11])
 def test_a_release_of_another_method_is_refused_by_every_command_that_reads_it(
     method: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_release_of_another_method_is_refused_by_every_command_that_reads_it(
     with contextlib.closing(SqliteArchive(tmp_path / ARCHIVE_FILE)) as archive:
         archive.put((HEALTH.digest, 0), json.dumps(other).encode())
     capsys.readouterr()
-    said = f"hubbub: survey {HEALTH.digest.hex()}, round 1: a release's method must be 9, got {method}\n"
+    said = f"hubbub: survey {HEALTH.digest.hex()}, round 1: a release's method must be 10, got {method}\n"
     for command in (["replay", str(tmp_path)], ["export", str(tmp_path), "--out", str(tmp_path / "all.csv")]):
         assert main(command) == 1
         assert capsys.readouterr().err == said
