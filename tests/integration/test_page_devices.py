@@ -20,6 +20,7 @@ from surveys import AGE_BY_SEX, LABELS, START_S, VISITS
 from hubbub.survey.signed_list import SurveyList
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
+from hubbub_client.agent.encoded_value import channel_input, encode
 from hubbub_deploy.cli import main
 
 pytestmark = [
@@ -32,6 +33,7 @@ LONG_FORM = "HUBBUB_TEST_LONG" in os.environ
 KILLS, ROUNDS, TAB_ROUNDS, CROWD = (200, 2_600, 500, 1_000) if LONG_FORM else (10, 400, 60, 20)
 BUDGET = 0.01 * ROUNDS + 2.1
 DAY_S = 86_400
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def changed(text: str, *changes: tuple[str, str]) -> Survey:
@@ -220,6 +222,85 @@ def test_what_is_left_or_forgotten_is_not_sent_and_stays_spent(browser: Browser)
     assert said["before"]["waiting"] == 1
     assert said["after"]["committed"] == pytest.approx(said["before"]["committed"], abs=1e-6)
     assert said["after"]["sent"] == []
+
+
+def golden(name: str, *changes: tuple[str, str]) -> Survey:
+    text = (GOLDEN / f"{name}.toml").read_text(encoding="utf-8").partition("[[category]]")[0]
+    return changed(text, *changes)
+
+
+def read_by_python(survey: Survey, *values: object) -> int:
+    """The input that these values of its attributes are, of a transition those of then and now."""
+    attributes = survey.attributes * (2 if survey.form.lag else 1)
+    return channel_input(survey, [encode(*each) for each in zip(attributes, values, strict=True)])
+
+
+def test_sets_scores_and_what_changed_are_answered_as_python_reads_the_values(browser: Browser) -> None:
+    """Another symbol than the true one comes with probability 10^-6 in all, at these epsilons."""
+    items = golden("sets", ("epsilon = 1.0", "epsilon = 30.0"), ("most = 3", "most = 2"))
+    score = golden(
+        "survey-score", ("epsilon = 1.0", "epsilon = 16.0"), ("intercept = 0.5", "intercept = 60.0")
+    )
+    some = golden("key-value", ("epsilon = 1.0", "epsilon = 30.0"))
+    moved = golden(
+        "survey-transition",
+        *(("epsilon = 1.0", "epsilon = 30.0"), ("rotation = 12\n", ""), ("lag = 4", "lag = 1")),
+        *(('asks = "changed"', 'asks = "pairs"'), ('"pbgrr"\nboost_epsilon = 0.5', '"grr"'), ("= 52", "= 4")),
+    )
+    surveys = {survey.digest: survey for survey in (items, score, some, moved)}
+    declared = [
+        {"id": each.id, "kind": each.kind, "type": each.to_spec()[2], "domain": each.to_spec()[3]}
+        for survey in surveys.values()
+        for each in survey.attributes
+    ]
+    life = """
+        now += given[1] * 7 * 86400;
+        const agent = await opened({budget: 300, attributes: given[0], clock});
+        const kept = () => new Promise((next) => {
+          indexedDB.open('hubbub:' + location.origin).onsuccess = ({target: {result}}) => {
+            const row = result.transaction('attributes').objectStore('attributes').get('way');
+            row.onsuccess = () => { result.close(); next(row.result.past.map(({value}) => value)); };
+          };
+        });
+        const told = await agent.refresh();
+        for (const [id, value] of Object.entries(given[2])) await agent.set(id, value);
+        await agent.answer();
+        await agent.upload();
+        const past = await kept();
+        if (given[1] === 2) await agent.leave(told.find(({id}) => id === 'way-to-work').digest);
+        return [told.map(({reason}) => reason), past, await kept(), (await agent.account()).loss];"""
+    first = {"apps": ["news", "mail"], "weight": 70, "age": 12, "minutes": "absent", "way": "car"}
+    rounds = [first, {"way": "bus"}, {"way": "none"}]
+    losses, reports = [], []
+    with page_devices.site(list(surveys.values())) as site:
+        for number, values in enumerate(rounds):
+            told = told_by(browser, site.url, life, declared, number, values)
+            assert isinstance(told, list), told
+            reasons, past, after, loss = told
+            assert number or reasons == [None] * 4
+            assert past == [values["way"]] and after == (past if number < 2 else [])
+            losses.append(loss)
+        reports = site.reports()
+    said = [(surveys[each.digest], each.round, each.symbol) for each in reports]
+    assert [(survey.id, number) for survey, number, _ in said if survey is moved] == [
+        (moved.id, 1),
+        (moved.id, 2),
+    ]
+    ways = ("car", "bus", "none")
+    for survey, number, symbol in said:
+        if survey is items:
+            held = int.from_bytes(symbol, "little")  # one cell, of the two that are held
+            assert held in (1, 1 << items.attributes[0].domain.items.labels.index("news"))
+        elif survey is moved:
+            assert symbol == read_by_python(moved, *ways[number - 1 : number + 1])
+        else:
+            values = [first[each.id] for each in survey.attributes]
+            likely = survey.channel.column(symbol)
+            assert likely.argmax() == read_by_python(survey, *values)
+    # What a filter reads of a set is rounded up: by 1e-6 at this epsilon.
+    assert losses[0] <= sum(each.channel.epsilon for each in (items, score, some)) + 1e-6
+    assert losses[0] >= items.channel.epsilon + score.channel.epsilon
+    assert losses[2] - losses[0] == pytest.approx(2 * moved.channel.epsilon, abs=1e-9)
 
 
 def test_signed_lists_are_heeded_and_no_older_one_after_them(browser: Browser) -> None:

@@ -8,7 +8,7 @@
 
 import { Filter, UNIT } from '../filter.js';
 import { must } from '../msgpack.js';
-import { MEMOISED, isStatic } from './schedule.js';
+import { MEMOISED, MERGED, isStatic } from './schedule.js';
 
 /** @typedef {import('../survey.js').Survey} Survey */
 /** @typedef {{kind: 'reserve', digest: string, slots: number[], pins: number[]}} Reserved pins: the version of each attribute's pinned value */
@@ -19,8 +19,14 @@ import { MEMOISED, isStatic } from './schedule.js';
 /** Comparisons of two cells that one decision may take: a second or two. */
 const MAX_WORK = 2 ** 28;
 
-/** A survey as the filter reads it, where its answers share no coordinate with others: an input by itself. @param {Survey} survey */
+/**
+ * A survey as the filter reads it, where its answers share no coordinate with others: an input by itself. Of a score these
+ * are its two ends, as far apart as any two records.
+ *
+ * @param {Survey} survey
+ */
 function byInputs(survey) {
+  if (survey.asks === 'set') return survey; // two readings stand for all sets
   const inputs = Array.from({ length: survey.channel.inputs }, (_, x) => x);
   return /** @type {Survey} */ (/** @type {unknown} */ ({
     channel: survey.channel,
@@ -73,7 +79,7 @@ export class Account {
    * Return what a slot asks of the filter.
    *
    * Answers merge on one pinned value of a static attribute alone. Each round of what evolves is a coordinate of its
-   * own, and so is a rounded number for every survey: their losses add.
+   * own, and so is a rounded number, a score or a set for every survey: their losses add.
    *
    * @param {Survey} survey
    * @param {string} digest
@@ -82,7 +88,7 @@ export class Account {
    */
   query(survey, digest, slot, pins) {
     const numbers = survey.attributes.some(({ domain }) => domain.type === 'number');
-    if (slot === MEMOISED && !numbers) {
+    if (slot === MEMOISED && MERGED.includes(survey.asks) && !numbers) {
       const keys = survey.attributes.map(({ id }, i) => this.#coordinate(`pinned ${id} ${pins[i]}`));
       return { keys, survey };
     }

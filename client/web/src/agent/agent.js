@@ -30,9 +30,11 @@ import { transportTo } from './transport.js';
 import { LIMITS, afterwards, choose } from './uploads.js';
 
 /** @typedef {import('../msgpack.js').Value} Value */
+/** A value as a ledger keeps it, null for missing. @typedef {string | number | string[] | null} Kept */
 /** @typedef {import('./ledger.js').Change} Change */
 /** @typedef {import('./account.js').Step} Step */
-/** @typedef {{id: string, kind: 'static' | 'evolving', type: 'label' | 'integer' | 'number', domain: string[] | [number, number]}} Declared */
+/** A value that a transition of a later round asks for. @typedef {{digest: string, round: number, value: Kept}} Past */
+/** @typedef {{id: string, kind: 'static' | 'evolving', type: 'label' | 'integer' | 'number' | 'set', domain: string[] | [number, number] | [number, number, 'absent']}} Declared */
 /** @typedef {{digest: string, id: string, version: number, title: string, epsilon: number, status: 'enrolled' | 'refused', reason: string | null}} Enrolment */
 
 /**
@@ -71,8 +73,8 @@ const attributeOf = (spec) => new Attribute(spec);
 
 /** Return what a host declares as the core reads it. @param {Declared} declared @returns {Value[]} */
 function specOf({ id, kind, type, domain }) {
-  if (!['label', 'integer', 'number'].includes(type)) throw new DeviceError('attribute', `attribute ${id} has an unknown type`);
-  const ends = type === 'integer' ? domain.map((end) => BigInt(end)) : [...domain];
+  if (!['label', 'integer', 'number', 'set'].includes(type)) throw new DeviceError('attribute', `attribute ${id} has an unknown type`);
+  const ends = domain.map((end) => (type === 'integer' && typeof end === 'number' ? BigInt(end) : end));
   const spec = [id, kind, type, ends];
   attributeOf(spec);
   return spec;
@@ -83,12 +85,12 @@ function told({ id, kind, domain }) {
   return JSON.stringify([id, kind, domain]);
 }
 
-/** Return a value as a ledger keeps it: null for whatever is not in the domain. @param {Attribute} attribute @param {unknown} value @returns {string | number | null} */
+/** Return a value as a ledger keeps it: null for whatever is not in the domain. @param {Attribute} attribute @param {unknown} value @returns {Kept} */
 function normal(attribute, value) {
   const { domain } = attribute;
   if (attribute.tellsAbsent() && value === 'absent') return value;
   if (domain.type === 'number') return attribute.number(/** @type {Value} */ (value))?.[1] ?? null;
-  if (domain.type === 'set') return null; // no survey of sets is answered here
+  if (domain.type === 'set') return attribute.items(/** @type {Value} */ (value))?.map((place) => domain.labels[place]) ?? null;
   const index = attribute.index(/** @type {Value} */ (value));
   if (index === attribute.size()) return null;
   return domain.type === 'label' ? domain.labels[index] : domain.low + index;
@@ -123,7 +125,7 @@ export class Agent {
   #source = new SystemBytes();
   /** @type {Map<string, Survey>} */
   #surveys = new Map();
-  /** Values that the host has set, and when. @type {Map<string, {value: string | number | null, since_s: number}>} */
+  /** Values that the host has set, and when. @type {Map<string, {value: Kept, since_s: number}>} */
   #told = new Map();
   /** @type {Enrolment[]} */
   #asked = [];
@@ -163,7 +165,7 @@ export class Agent {
         if (known && told(attributeOf(known.spec)) !== told(attributeOf(spec))) {
           throw new DeviceError('attribute', `attribute ${declared.id} must be as first declared: same kind and domain`);
         }
-        if (!known) changes.push(['attributes', declared.id, { spec, version: 0, memo: null, kept: null }]);
+        if (!known) changes.push(['attributes', declared.id, { spec, version: 0, memo: null, kept: null, past: [] }]);
       }
       return [changes, null];
     });
@@ -262,7 +264,7 @@ export class Agent {
       const attribute = attributeOf(row.spec);
       const found = normal(attribute, value);
       if (row.memo) {
-        if (row.memo.value === found) return [[], null];
+        if (JSON.stringify(row.memo.value) === JSON.stringify(found)) return [[], null];
         throw new DeviceError('pinned', `attribute ${id} is static and was pinned by its first answer`);
       }
       this.#told.set(id, { value: found, since_s: now_s ?? 0 });
@@ -302,11 +304,13 @@ export class Agent {
 
   /** Return the changes that end surveys, and withdraw what waits for them. @param {[import('./ledger.js').Key, any][]} rows @param {string} state @returns {Change[]} */
   #ended(rows, state) {
-    const { answers, outbox } = this.#ledger.tables;
+    const { answers, attributes, outbox } = this.#ledger.tables;
     const digests = rows.map(([digest]) => digest);
+    const held = [...attributes].filter(([, { past = [] }]) => past.some((/** @type {Past} */ each) => digests.includes(each.digest)));
     const waiting = [...outbox].filter(([, { name }]) => digests.includes(answers.get(name).digest));
     return [
       ...rows.map(([digest, row]) => /** @type {Change} */ (['enrolments', digest, { ...row, state }])),
+      ...held.map(([id, row]) => /** @type {Change} */ (['attributes', id, { ...row, past: row.past.filter((/** @type {Past} */ each) => !digests.includes(each.digest)) }])),
       ...waiting.map(([key]) => /** @type {Change} */ (['outbox', key])),
       ...waiting.map(([, { name }]) => /** @type {Change} */ (['answers', name, { ...answers.get(name), outcome: 'withdrawn' }])),
     ];
@@ -481,8 +485,10 @@ export class Agent {
     const found = [];
     for (;;) {
       const now_s = this.#now();
-      const made = await this.#decide(() => {
+      const made = await this.#decide(/** @returns {[Change[], 'kept' | null | {survey: string, digest: string, round: number, isLast: boolean}]} */ () => {
         if (now_s === null || this.#ledger.device.paused) return [[], null];
+        const past = this.#pastKept(now_s);
+        if (past.length) return [past, 'kept'];
         const open = this.#openRounds(now_s);
         for (const [i, [survey, round, digest]] of open.entries()) {
           const changes = this.#answered(survey, round, digest, now_s);
@@ -491,6 +497,7 @@ export class Agent {
         return [[], null];
       });
       if (made === null) return found;
+      if (made === 'kept') continue;
       const { isLast, ...rest } = made;
       found.push({ ...rest, id: hex(this.#ledger.tables.answers.get(`${rest.digest} ${rest.round}`).id) });
       if (isLast) return found;
@@ -509,7 +516,8 @@ export class Agent {
     const changes = [];
     let symbol = this.#account.recorded.get(own);
     if (symbol === undefined) {
-      const values = survey.attributes.map((attribute, i) => (rows[i].memo ? rows[i].memo.value : this.#value(attribute, rows[i], now_s)));
+      const values = survey.attributes.map((attribute, i) => (rows[i].memo ? rows[i].memo.value : (this.#value(attribute, rows[i], now_s) ?? null)));
+      if (survey.form.lag) values.unshift(rows[0].past?.find((/** @type {Past} */ each) => each.digest === digest && each.round === round)?.value ?? null);
       symbol = survey.channel.draw(survey.input(values, this.#source), this.#source);
       const step = /** @type {Step} */ ({ kind: 'record', digest, slot, symbol });
       this.#account.take(step, survey);
@@ -527,17 +535,50 @@ export class Agent {
     const waiting = this.#openRounds(now_s).filter(([other]) => other !== survey);
     survey.attributes.forEach(({ id: attribute }, i) => {
       const needed = waiting.some(([other]) => other.attributes.some((each) => each.id === attribute));
-      if (rows[i].kept && !needed) changes.push(['attributes', attribute, { ...rows[i], kept: null }]);
+      const past = (rows[i].past ?? []).filter((/** @type {Past} */ each) => each.digest !== digest || each.round !== round);
+      const isOver = rows[i].kept && !needed;
+      if (isOver || past.length < (rows[i].past ?? []).length) {
+        changes.push(['attributes', attribute, { ...rows[i], past, kept: isOver ? null : rows[i].kept }]);
+      }
     });
     return changes;
   }
 
-  /** Return the value that was set last, here or in another tab. @param {Attribute} attribute @param {any} row @param {number} now_s */
+  /** Return whether a round will be answered: it is drawn, not answered, and not over. @param {string} digest @param {number} round @param {number} now_s */
+  #waits(digest, round, now_s) {
+    const { state, last, seed } = this.#ledger.tables.enrolments.get(digest);
+    const survey = this.#survey(digest);
+    const ahead = Math.max(lastClosed(survey, now_s), last) < round && round < survey.rounds;
+    return state === 'active' && ahead && !this.#ledger.tables.answers.has(`${digest} ${round}`) && isDrawn(survey, round, seed);
+  }
+
+  /** Return the changes that keep values of now for transitions of a later round, once in each, and drop what none waits for. @param {number} now_s @returns {Change[]} */
+  #pastKept(now_s) {
+    const { attributes, enrolments } = this.#ledger.tables;
+    return [...attributes].flatMap(([id, row]) => {
+      const before = /** @type {Past[]} */ (row.past ?? []);
+      const past = before.filter(({ digest, round }) => this.#waits(digest, round, now_s));
+      const left = past.length;
+      for (const digest of /** @type {Iterable<string>} */ (enrolments.keys())) {
+        const survey = this.#survey(digest);
+        const { lag } = survey.form;
+        const current = lag && survey.attributes[0].id === id ? roundAt(survey, now_s) : null;
+        const round = (current ?? 0) + (lag ?? 0);
+        const value = this.#value(survey.attributes[0], row, now_s);
+        if (current === null || value === undefined || !this.#waits(digest, round, now_s)) continue;
+        if (!past.some((each) => each.digest === digest && each.round === round)) past.push({ digest, round, value });
+      }
+      const same = past.length === left && left === before.length;
+      return same ? [] : [/** @type {Change} */ (['attributes', id, { ...row, past }])];
+    });
+  }
+
+  /** Return the value that was set last, here or in another tab; undefined for none. @param {Attribute} attribute @param {any} row @param {number} now_s @returns {Kept | undefined} */
   #value({ id }, { kept }, now_s) {
     const here = this.#told.get(id);
     const there = kept && kept.since_s <= now_s && now_s < kept.until_s ? kept : null;
     if (here && (!there || here.since_s >= there.since_s)) return here.value;
-    return there?.value ?? null;
+    return there?.value;
   }
 
   /**
@@ -641,7 +682,7 @@ export class Agent {
       }
       for (const [key, yes] of tables.consents) if (yes) changes.push(['consents', key]);
       for (const [key, row] of tables.attributes) {
-        changes.push(['attributes', key, { ...row, version: row.version + 1, memo: null, kept: null }]);
+        changes.push(['attributes', key, { ...row, version: row.version + 1, memo: null, kept: null, past: [] }]);
       }
       for (const [key, row] of tables.enrolments) {
         const rounds = [...tables.answers.values()].filter(({ digest }) => digest === key).map(({ round }) => round);

@@ -9,8 +9,10 @@
 /** @typedef {import('../survey.js').Survey} Survey */
 
 export const MEMOISED = -1;
-/** Forms whose answers this agent makes; others are read by the core, and refused here. */
-export const FORMS = ['single', 'table', 'tree'];
+/** Forms that read a static value as others do: what they say of it merges. */
+export const MERGED = ['single', 'table', 'tree'];
+/** Forms whose answers this agent makes; bundles are read by the core, and refused here. */
+export const FORMS = [...MERGED, 'set', 'score', 'key_value', 'transition'];
 
 /** @param {Uint8Array} bytes */
 export function hex(bytes) {
@@ -42,7 +44,8 @@ export function roundAt({ start_s, round_s, rounds }, now_s) {
 /** Return the highest round that is over, -1 for none. @param {Survey} survey @param {number} now_s */
 export function lastClosed(survey, now_s) {
   const open = now_s < survey.start_s ? 0 : roundAt(survey, now_s);
-  return (open ?? survey.rounds) - 1;
+  // No round of a transition can be answered before its lag is over.
+  return open === null ? survey.rounds - 1 : Math.max(open, survey.form.lag ?? 0) - 1;
 }
 
 /** Return whether a device answers in a round. @param {Survey} survey @param {number} round @param {Uint8Array | null} seed */
