@@ -97,8 +97,10 @@ class Story:
         return self.opened[-1]
 
     def start_worker(self) -> Assignment:
-        worker = Assignment(self.store(), end=self.log.end, keep="open", clock=lambda: 0.0)
-        worker.load([0])
+        store = self.store()
+        worker = Assignment(store, end=self.log.end, keep="open", clock=lambda: 0.0)
+        first = worker.load([0])[0]
+        worker.process(0, self.log.read(0, first, store.offset(0) - first))
         return worker
 
     def start_watcher(self) -> Publisher:

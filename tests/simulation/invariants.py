@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 
 from independent_bound import ROUNDING, Told, largest_log_ratio
 from phones import BUDGET
@@ -19,10 +20,10 @@ from hubbub.wire import Report, ReportsRecord, SealRecord, decode_counts, decode
 def violations(world: World, seen: Seen) -> list[str]:
     """Return what does not hold, a sentence each; nothing where all is well."""
     found = [*seen.wrong, *_of_phones(world)]
-    released, counted = world.released(), _counted(world)
+    released, all_counted = world.released(), counted(world.records())
     for survey in world.surveys:
         for key in ((survey.digest, index) for index in range(survey.rounds)):
-            name, ids = world.called(key), counted.get(key, {})
+            name, ids = world.called(key), all_counted.get(key, {})
             told = {each for each, of in seen.acknowledged.items() if of == key}
             if (lost := told - ids.keys()) and "I1" in world.asked:
                 found.append(f"I1 {name}: {len(lost)} acknowledged reports are not counted before the seal")
@@ -80,10 +81,10 @@ def _of_phones(world: World) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _counted(world: World) -> dict[RoundKey, dict[bytes, int]]:
+def counted(partitions: Mapping[int, list[tuple[int, bytes]]]) -> dict[RoundKey, dict[bytes, int]]:
     """Return, by round, the first symbol of every id before the seal of its partition."""
     found: dict[RoundKey, dict[bytes, int]] = {}
-    for records in world.records().values():
+    for records in partitions.values():
         sealed: set[RoundKey] = set()
         for _, data in records:
             try:

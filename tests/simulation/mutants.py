@@ -158,6 +158,11 @@ MUTANTS: Final[dict[str, tuple[Kind | Disaster, Mutant]]] = {
         "lost",
         lambda: mock.patch.object(Assignment, "_check_log", _only_ends),
     ),
+    # A log that was cut, and has grown past what was counted by the time at which a worker starts.
+    "nobody compares what comes before the offset": (
+        "cut",
+        lambda: mock.patch("hubbub_aggregator.runners.assignment.check_counted", _ignore),
+    ),
     # 2cc318f: another process saves while a partition is read.
     "a partition is read in pieces": (
         "cluster",

@@ -74,11 +74,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _ready: Any
     _selector: _Selector
+    _clock_resolution: float
 
     def __init__(self, tape: Tape) -> None:
         super().__init__()
         self._tape, self._now = tape, 0.0
         self._selector = self
+        # asyncio adds it to see what is due. A nanosecond is nothing to a float of 194 days: a timer that is
+        # due right now would never be.
+        self._clock_resolution = 1e-6
         self.set_task_factory(self._task)
         self.steps = 0
 

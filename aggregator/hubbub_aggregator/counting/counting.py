@@ -25,7 +25,7 @@ and dropped; one above it is a GapError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -51,11 +51,13 @@ from hubbub_aggregator.counting.partition import (
 )
 from hubbub_aggregator.counting.quotas import within_quota, within_quotas
 from hubbub_aggregator.counting.verdict_counts import NOTHING, VerdictCounts
-from hubbub_aggregator.errors import GapError
+from hubbub_aggregator.errors import AheadError, GapError
 
 # More than the bytes of a group of a MiB, decoded, joined and looked up.
 _KEPT_BYTES: Final = 1 << 24
 
+LOOK_BACK: Final = 64
+"""The records before a stored offset that are read once more at a start: one read, some 20,000 reports."""
 
 MOST_UNKNOWN_SEALS: Final = 1000
 """The most seals of surveys that nobody announced yet that a partition keeps: whatever writes a log without a
@@ -109,6 +111,54 @@ def apply_many(
         if most_rounds is not None and draft.rounds >= most_rounds:
             break
     return draft.change(offset)
+
+
+def first_to_check(state: PartitionState, begin: int) -> int:
+    """Return the offset from which `check_counted` wants the records before the state's offset.
+
+    Args:
+        state: A partition as it was loaded.
+        begin: The first offset that the log still has.
+    """
+    return max(begin, state.offset - LOOK_BACK, *(lost.end for lost in state.lost))
+
+
+def check_counted(partition: int, state: PartitionState, records: Sequence[tuple[int, bytes]]) -> None:
+    """Check that the records before a state's offset are those that were counted.
+
+    A log that lost its end and has grown past the offset since holds others there, and their reports are in
+    no count: applied to the state once more, records that were counted bring nothing new.
+
+    Args:
+        partition: The partition.
+        state: Its state.
+        records: (offset, bytes) from `first_to_check` up to the state's offset.
+
+    Raises:
+        AheadError: If more of them bring reports than ever failed to decode: of those a later release might
+            read some.
+    """
+    fresh = 0
+    for _, data in records:
+        # Reports before an announcement were unknown then.
+        if _announces(data):
+            fresh = 0
+        else:
+            rounds = apply(state, state.offset, data).rounds.values()
+            fresh += any(new.verdicts.accepted for new in rounds)
+    if fresh > state.dead:
+        raise AheadError(
+            f"partition {partition}: the {len(records)} records before offset {state.offset} must be "
+            f"counted, got {fresh} with reports that are not: the log was cut and has grown since, and only "
+            "another namespace counts what is left of it"
+        )
+
+
+def _announces(data: bytes) -> bool:
+    try:
+        return isinstance(decode_record(data, broken=[]), SurveyRecord)
+    except HubbubError:
+        return False
 
 
 def judged(

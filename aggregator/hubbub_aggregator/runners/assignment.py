@@ -2,6 +2,8 @@
 
 A source of records may repeat them, deliver some of before a rebalance, or skip some. Records below the next
 offset are dropped; past it the source is told where to read on, and if that does not help, the process ends.
+The last records before the offset are read once more when a partition is loaded: if they are not those that
+were counted, the log was cut and has grown since.
 The only I/O is that of the store and of the dead letters.
 """
 
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from hubbub.wire import PartitionMap
-from hubbub_aggregator.counting.counting import keep_freed_memory
+from hubbub_aggregator.counting.counting import check_counted, first_to_check, keep_freed_memory
 from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import Change, PartitionState, RoundState
 from hubbub_aggregator.counting.progress import Progress
@@ -74,6 +76,8 @@ class Assignment:
         self._states: dict[int, PartitionState] = {}
         # Since when a partition's next record is missing, and the first that came in its place.
         self._missing: dict[int, tuple[float, int]] = {}
+        # Records that were counted and are read again: the first one's offset, and those that came so far.
+        self._again: dict[int, tuple[int, list[tuple[int, bytes]]]] = {}
         # Held while records are applied, never while partitions load: that may take seconds, and a rebalance
         # must not wait for it.
         self._lock = threading.Lock()
@@ -84,7 +88,7 @@ class Assignment:
         self._generation = 0
 
     def load(self, partitions: Iterable[int], generation: int | None = None) -> dict[int, int]:
-        """Take over partitions in place of those assigned before; return the offset to read on from in each.
+        """Take over partitions in place of those assigned before; return the offset to read from in each.
 
         Args:
             partitions: The partitions to count.
@@ -99,6 +103,7 @@ class Assignment:
         """
         current = self.revoke() if generation is None else generation
         loaded: dict[int, PartitionState] = {}
+        again: dict[int, tuple[int, list[tuple[int, bytes]]]] = {}
         try:
             for partition in partitions:
                 self._check_current(current)
@@ -106,15 +111,17 @@ class Assignment:
                 state.seal_rules = self._seal_rules
                 if self._partition_map is not None:
                     state.place(self._partition_map, partition)
-                self._check_log(partition, state.offset)
+                first = first_to_check(state, self._check_log(partition, state.offset))
+                if first < state.offset:
+                    again[partition] = first, []
         except Exception:
             # Another process may be at work on them by now: what was found wrong there is no doubt of ours.
             self._check_current(current)
             raise
         with self._lock:
             self._check_current(current)
-            self._states = loaded
-            return {partition: state.offset for partition, state in loaded.items()}
+            self._states, self._again = loaded, again
+            return {partition: self._next(partition) for partition in loaded}
 
     def revoke(self) -> int:
         """Take no more records of any partition: others may count them from now on.
@@ -123,7 +130,7 @@ class Assignment:
             The number of the generation that begins; `load` takes it.
         """
         with self._lock:
-            self._states = {}
+            self._states, self._again = {}, {}
             self._missing.clear()
             self._generation += 1
             return self._generation
@@ -139,6 +146,13 @@ class Assignment:
         offsets = {partition: state.offset for partition, state in states.items()}
         lags = {partition: max(0, ends.get(partition, at) - at) for partition, at in offsets.items()}
         return Progress(self._generation, offsets, lags, self._records)
+
+    def _next(self, partition: int) -> int:
+        """Return the offset that the next record must have."""
+        if partition not in self._again:
+            return self._states[partition].offset
+        first, held = self._again[partition]
+        return first + len(held)
 
     def _check_current(self, generation: int) -> None:
         if generation != self._generation:
@@ -157,6 +171,7 @@ class Assignment:
             Where to read on if a record is missing and was not asked for yet.
 
         Raises:
+            AheadError: If the records before those to apply are not those that were counted.
             GapError: If a missing record has not come for GAP_PATIENCE_S.
             StoreConflictError: If another process counts this partition.
             UnappliableError: If a record cannot be applied; those before it are saved.
@@ -168,7 +183,9 @@ class Assignment:
     def _process(
         self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
     ) -> SeekTo | None:
-        ready = contiguous(records, state.offset)
+        ready = contiguous(records, self._next(partition))
+        if partition in self._again:
+            ready = self._compared(state, partition, ready)
         while ready:
             change = next_change(partition, state, ready, self._skips)
             if change.dead_letters:
@@ -180,22 +197,36 @@ class Assignment:
                 _slim(state, change)
             self._missing.pop(partition, None)
             ready = ready[change.offset - change.previous :]
-        if not records or records[-1][0] < state.offset:
+        expected = self._next(partition)
+        if not records or records[-1][0] < expected:
             return None
         if partition not in self._missing:
-            came = next(offset for offset, _ in records if offset > state.offset)
+            came = next(offset for offset, _ in records if offset > expected)
             self._missing[partition] = (self._clock(), came)
-            return SeekTo(state.offset)
+            return SeekTo(expected)
         self._check_patience(partition)
         return None
+
+    def _compared(
+        self, state: PartitionState, partition: int, ready: list[tuple[int, bytes]]
+    ) -> list[tuple[int, bytes]]:
+        """Take those of some records that were counted before, and return the others."""
+        held = self._again[partition][1]
+        known = state.offset - self._next(partition)
+        held += ready[:known]
+        if len(ready) >= known:
+            check_counted(partition, state, held)
+            del self._again[partition]
+        if ready:
+            self._missing.pop(partition, None)
+        return ready[known:]
 
     def _check_patience(self, partition: int) -> None:
         since, came = self._missing[partition]
         if self._clock() - since > GAP_PATIENCE_S:
-            offset = self._states[partition].offset
             raise GapError(
-                f"partition {partition}: offset {offset} must come next, got {came} and others for "
-                f"{GAP_PATIENCE_S:g} s; if it is gone, {_how_to_skip(partition, came)}"
+                f"partition {partition}: offset {self._next(partition)} must come next, got {came} and "
+                f"others for {GAP_PATIENCE_S:g} s; if it is gone, {_how_to_skip(partition, came)}"
             )
 
     def verify(self) -> None:
@@ -221,7 +252,8 @@ class Assignment:
             if generation == self._generation:
                 raise
 
-    def _check_log(self, partition: int, offset: int) -> None:
+    def _check_log(self, partition: int, offset: int) -> int:
+        """Check an offset against the log's ends, and return where it begins."""
         end = self._ends[partition] = self._end(partition)
         if offset > end:
             raise AheadError(
@@ -234,6 +266,7 @@ class Assignment:
                 f"partition {partition}: offset {offset} must come next, and the log begins at {begin}; "
                 f"{_how_to_skip(partition, begin)}"
             )
+        return begin
 
 
 def _how_to_skip(partition: int, offset: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from hubbub_aggregator.counting.counting import check_counted, first_to_check
 from hubbub_aggregator.counting.dead_letters import DeadLetters, NullDeadLetters
 from hubbub_aggregator.counting.partition import PartitionState, RoundKey, RoundState
 from hubbub_aggregator.counting.skipping import Skips, next_change
@@ -92,6 +93,10 @@ class LogCounter:
         self._log, self._store, self._read_records = log, store, read_records
         self._dead_letters, self._skips = dead_letters or NullDeadLetters(), skips or {}
         self.states = _load(log, store.load)
+        for partition, state in self.states.items():
+            first = first_to_check(state, log.begin(partition))
+            if first < state.offset:
+                check_counted(partition, state, log.read(partition, first, state.offset - first))
         self.total = total_of(self.states.values())
 
     @property

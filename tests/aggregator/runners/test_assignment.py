@@ -16,6 +16,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.record import SealRecord, encode_record
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
+from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AheadError, GapError, StoreConflictError, SupersededError
 from hubbub_aggregator.runners.assignment import GAP_PATIENCE_S, Assignment, SeekTo, contiguous
 
@@ -53,8 +54,9 @@ def test_groups_are_saved_and_loaded_again(setting: Setting) -> None:
     assert setting.assignment.process(0, RECORDS[:10]) is None
     assert setting.store.load(0).offset == 10
     other = setting.another()
-    assert other.load([0]) == {0: 10}
-    assert other.process(0, RECORDS[10:]) is None
+    assert other.load([0]) == {0: 0}  # those that were counted come again
+    assert other.process(0, RECORDS[:15]) is None
+    assert other.process(0, RECORDS[15:]) is None
     assert counted(setting.store.load(0)) == counted(expected())
 
 
@@ -133,6 +135,63 @@ def test_store_ahead_of_the_log_is_refused(setting: Setting) -> None:
     setting.ends[0] = 30
     with pytest.raises(AheadError, match="at most the log's 30, got 31"):
         setting.another().load([0])
+
+
+OTHERS = [
+    (offset, batch(segment(HEALTH, 0, [(report_id(100 + offset), offset % 5)]))) for offset in range(40)
+]
+
+
+def test_log_that_was_cut_and_has_grown_past_what_was_counted_is_refused_at_every_start(
+    setting: Setting,
+) -> None:
+    setting.assignment.load([0])
+    setting.assignment.process(0, RECORDS)
+    setting.ends[0] = 40
+    for kept in (0, 20, 30):
+        for _ in range(2):
+            again = setting.another()
+            assert again.load([0]) == {0: 0}
+            cut = [*RECORDS[:kept], *OTHERS[kept:]]
+            assert again.process(0, cut[:9]) is None
+            with pytest.raises(AheadError, match=f"31 records before offset 31 .* got {31 - kept} with"):
+                again.process(0, cut[9:])
+        assert setting.store.load(0).offset == 31
+
+
+def test_records_that_bring_nothing_new_are_as_good_as_those_that_were_counted(setting: Setting) -> None:
+    setting.assignment.load([0])
+    setting.assignment.process(0, RECORDS)
+    again = setting.another()
+    again.load([0])
+    repeated = [(offset, RECORDS[1 + offset % 30][1]) for offset in range(31)]
+    assert again.process(0, repeated) is None
+    again.process(0, [(31, OTHERS[31][1])])
+    assert setting.store.load(0).offset == 32
+
+
+def test_what_was_unknown_or_did_not_decode_when_it_was_counted_is_no_loss(setting: Setting) -> None:
+    setting.ends[0] = 33
+    early = [(0, OTHERS[0][1]), *((offset + 1, data) for offset, data in RECORDS)]
+    setting.assignment.load([0])
+    setting.assignment.process(0, [*early[:31], (31, b"\x00")])
+    assert (setting.store.load(0).unknown, setting.store.load(0).dead) == (1, 1)
+    again = setting.another()
+    again.load([0])
+    # As if a later release could read it.
+    assert again.process(0, [*early[:31], (31, OTHERS[31][1]), (32, OTHERS[32][1])]) is None
+    assert setting.store.load(0).offset == 33
+
+
+def test_what_was_given_up_is_not_read_again(setting: Setting) -> None:
+    setting.assignment.load([0])
+    setting.assignment.process(0, RECORDS[:5])
+    state = setting.store.load(0)
+    setting.store.save(0, skip_lost(state, 9, (), now_s=0))
+    again = setting.another()
+    assert again.load([0]) == {0: 9}
+    again.process(0, RECORDS[9:])
+    assert setting.another().load([0]) == {0: 9}
 
 
 def test_contiguous_takes_what_follows_and_stops_at_a_hole() -> None:

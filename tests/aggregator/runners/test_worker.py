@@ -397,6 +397,10 @@ def test_store_ahead_of_its_log_is_refused(setting: Setting) -> None:
     setting.log.records[1].pop()
     with pytest.raises(AheadError, match="partition 1"):
         setting.worker()
+    for _ in range(3):
+        setting.write(40, 40)
+    with pytest.raises(AheadError, match=r"partition 1: the .* records before offset .* must be counted"):
+        setting.worker()
 
 
 def test_several_surveys_are_shown_in_order(setting: Setting) -> None:
