@@ -13,7 +13,7 @@ DIST := $(VENV)-dist
 DOCS := $(VENV)-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench peers evidence simulate docs dist lock clean
+.PHONY: help demo test collected quick check bench peers evidence simulate docs dist lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ demo: $(DEMO) ## the whole way on real data: 20,190 devices to sealed estimates,
 
 test: $(READY) ## every test, with real processes, real databases and kill -9
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+collected: $(READY)  # compiles every test once: workers that begin together would each do it
+	@$(BIN)/pytest --collect-only -qq >/dev/null
 
 quick: $(READY) ## the tests of the edit loop, under a minute on two quiet cores
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m quick $(ARGS)

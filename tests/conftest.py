@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
-from collections.abc import Iterable
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "desk")
 # Where a shell runs the tests in the background it has Ctrl-C ignored, and so would all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start processes by the hundred, and each compiles all that it imports where no bytecode is kept.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = False, ""
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(sys.prefix, "pycache")))
 
 # A broker that lives a minute is not worth the work of the JVM's second compiler.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
@@ -83,7 +89,7 @@ NOT_QUICK = (
 ON_KAFKA = ("test_kafka", "test_cluster", "test_log_replay")
 
 # Modules whose tests share something that takes half a minute to make.
-TOGETHER = ("conformance/test_release_checkers.py", "core/test_house.py")
+TOGETHER = ("conformance/test_release_checkers.py", "core/test_house.py", "deploy/test_file_memory.py")
 
 # What takes longest and has a shorter relative that always runs; `make evidence NAME=long` runs these.
 LONG = (
@@ -106,7 +112,16 @@ LONG = (
     *(
         "statistical/test_memoised_changes.py::"
         f"test_change_of_memoised_answers_is_covered_by_releases_of_every_mechanism[{name}]"
-        for name in ("levels", "orbits", "pbgrr", "tree", "tree, grr", "hashing", "piecewise")
+        for name in (
+            "levels",
+            "orbits",
+            "pbgrr",
+            "tree",
+            "tree, grr",
+            "hashing",
+            "piecewise",
+            "mean at its end",
+        )
     ),
     "core/filter/test_regression.py::test_no_answers_to_accepted_regressions_exceed_the_budget",
     *(
@@ -126,6 +141,20 @@ LONG = (
     "integration/test_cluster_commands.py::test_simulated_devices_are_set_beside_a_release_of_the_cluster",
     "integration/test_cluster_commands.py::test_a_dashboard_paused_past_its_lease_gives_way_and_stands_by",
     "integration/test_demo.py::test_demo_without_a_seed_differs_every_time",
+    *(
+        f"integration/page/test_page_widths.py::test_nothing_is_wider_than_its_box_{where}[between"
+        for where in ("with_every_fact", "in_any_state")
+    ),
+    "integration/test_readme.py::test_every_command_of_a_page_runs_as_it_stands[docs/bundle.md",
+    *(
+        f"integration/test_redis_losses.py::test_loss_of_any_key_is_noticed_or_does_no_harm[{moment}-{lose}"
+        for moment, lose in (
+            ("while all run", "lose_the_first"),
+            ("before a load", "lose_the_last"),
+            ("before a release", "lose_the_first"),
+            ("before another release", "lose_the_last"),
+        )
+    ),
     "integration/test_kafka_counting.py::test_crash_loop_ends_when_the_operator_gives_up_what_is_gone",
     "integration/test_kafka_counting.py::test_plain_worker_and_faust_release_the_same_bytes",
     *(
@@ -173,7 +202,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def _is_in(path: Path, places: Iterable[str]) -> bool:
+@functools.cache
+def _is_in(path: Path, places: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(Path(__file__).parent / place) for place in places)
 
 
@@ -184,21 +214,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Where tests run in several processes, those of one integration module stay together with its servers,
     and those on Kafka with its broker: pytest-xdist reads the groups in this same hook, after this.
     """
-    tests = Path(__file__).parent
     short = pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="long: make evidence NAME=long")
     for item in items:
-        if item.path.is_relative_to(tests) and item.nodeid.removeprefix("tests/").startswith(LONG):
+        if item.nodeid.removeprefix("tests/").startswith(LONG) and _is_in(item.path, ("",)):
             item.add_marker(pytest.mark.long)
+        if item.get_closest_marker("long"):
             item.add_marker(short)
         for folder in MARKED_FOLDERS:
-            if item.path.is_relative_to(tests / folder):
+            if _is_in(item.path, (folder,)):
                 item.add_marker(folder)
         if not _is_in(item.path, NOT_QUICK):
             item.add_marker("quick")
         stem = item.path.stem
         if _is_in(item.path, TOGETHER):
             item.add_marker(pytest.mark.xdist_group(stem))
-        if item.path.is_relative_to(tests / "integration"):
+        if _is_in(item.path, ("integration",)):
             item.add_marker(pytest.mark.xdist_group("kafka" if stem.startswith(ON_KAFKA) else stem))
 
 

@@ -24,7 +24,6 @@ from hubbub_deploy.cli import main
 HARNESS = Path(__file__).parents[1] / "harness"
 GOLDEN = Path(__file__).parents[1] / "golden"
 BOUND, LIMIT = 256 * 2**20, 6 * 2**30
-ROWS = 3_000_000
 KAFKA = 'kafka = "127.0.0.1:9"\nredis = "redis://127.0.0.1:1/0"\ntopic = "t"\n'
 AGENT = "agent answer --ledger l --collector http://127.0.0.1:9 --budget 4"
 ISSUER = "--issuer a=b --issuer-url http://127.0.0.1:9"
@@ -41,7 +40,7 @@ DOORS = [
         None,
         "value.parquet: must be a Parquet file of smaller pages",
     ),
-    ("replay values.parquet --survey way.toml", None, "6,000 devices in"),
+    ("replay values.parquet --survey way.toml", None, "1,000 devices in"),
     ("replay beside.parquet --survey way.toml", None, "1 devices in"),
     ("replay nested.parquet --survey way.toml", None, "nested.parquet: "),
     ("evaluate --data line.csv.gz:way --repeats 1", None, "line.csv.gz: line 2 must"),
@@ -129,7 +128,7 @@ def make() -> None:
     repeated(Path("wide.csv.gz"), b"way", b",a" * (16 * mebi), 64)
     sql = {
         "value": "SELECT repeat('x', 400 << 20) AS way",
-        "values": "SELECT repeat('x', 1 << 20) AS way FROM range(6000)",
+        "values": "SELECT repeat('x', 1 << 20) AS way FROM range(1000)",
         "beside": "SELECT 'car' AS way, repeat('x', 400 << 20) AS note",
         "nested": "SELECT range(20 << 20) AS way",
     }

@@ -9,7 +9,7 @@ import sys
 import traceback
 
 import pytest
-from command import hubbub
+from command import hubbub_apart
 
 from hubbub_deploy.cli import _parser
 from hubbub_deploy.logs import as_json_lines
@@ -47,7 +47,7 @@ def test_logs_and_tracebacks_are_one_object_per_line() -> None:
 
 
 def test_a_process_that_cannot_start_says_so_in_json(tmp_path) -> None:
-    ended = hubbub("collector", tmp_path / "none.toml", tmp_path / "none", "--log", "json")
+    ended = hubbub_apart("collector", tmp_path / "none.toml", tmp_path / "none", "--log", "json")
     (line,) = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert json.loads(line)["message"].startswith("hubbub: ")

@@ -189,7 +189,10 @@ def test_an_error_names_no_file_that_nobody_wrote(capsys) -> None:
     assert ".toml" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16", "cp437"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["ascii", "utf-16", *(pytest.param(each, marks=pytest.mark.long) for each in ("cp1252", "cp437"))],
+)
 def test_no_encoding_of_the_output_ends_in_a_traceback(encoding: str) -> None:
     survey("way", "--labels", "語", "café", "--title", "日本語")
     write("t.csv", ["語"] * 40 + ["café"] * 30 + ["ß語"] * 5, head="way")

@@ -201,7 +201,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_an_agent_killed_at_random_points_loses_and_repeats_nothing(world: World) -> None:
-    """60 lives or more, each killed at its own time: no budget lost, one noise and one count per answer.
+    """30 lives or more, each killed at its own time: no budget lost, one noise and one count per answer.
 
     One life in five is timed from its start, so that kills fall into opening and enrolling too; the others
     from when the ledger is open. The times come from a fixed seed, what they hit does not: the
@@ -210,14 +210,14 @@ def test_an_agent_killed_at_random_points_loses_and_repeats_nothing(world: World
     chance = random.Random(7)  # noqa: S311 - kill times
     for life in range(2000):
         # Kills that hit nothing would prove nothing: a loaded machine gets more of them, not a lower bound.
-        if life >= 60 and life % 20 == 0 and world.answers() >= 2 * 40:
+        if life >= 30 and life % 10 == 0 and world.answers() >= 2 * 20:
             break
         if life % 5 == 0:
             code = world.live(after="fork", delay_s=chance.uniform(0.0, 0.06))
         else:
             code = world.live(after="open", delay_s=chance.uniform(0.0, 0.06))
         assert code == -9
-    assert world.check() >= 30
+    assert world.check() >= 15
 
 
 def test_an_agent_killed_before_any_of_its_statements_loses_and_repeats_nothing(world: World) -> None:
@@ -225,9 +225,9 @@ def test_an_agent_killed_before_any_of_its_statements_loses_and_repeats_nothing(
     for statement in range(1, 60):
         assert world.live(statement=statement) == -9
     assert world.live(drain=True) == 0  # enrolled: its thousands of statements need not all be tried
-    for statement in [*range(1, 97), *range(1, 97)]:
+    for statement in range(1, 97):
         assert world.live(statement=statement) == -9
-    assert world.check() >= 100
+    assert world.check() >= 45
     # A kill between the gateway's answer and its settling sends a report again: the sweep cannot miss that.
     assert world.received > world.distinct
 
@@ -277,7 +277,7 @@ def test_a_kill_before_any_statement_of_the_very_first_answers_leaves_one_noise(
 def test_an_agent_that_sends_before_it_writes_is_caught(world: World) -> None:
     """Negative control: the same kills and the same check find the mistake."""
     assert world.live(drain=True) == 0
-    for statement in range(1, 91):
+    for statement in range(31, 61):
         assert world.live(statement=statement, premature=True) == -9
     with pytest.raises(AssertionError, match="not in the ledger"):
         world.check()

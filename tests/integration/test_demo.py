@@ -11,14 +11,13 @@ import shlex
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from command import environment, hubbub, one_line, running
+from command import COMMAND, hubbub, hubbub_apart, one_line, running
 
 from hubbub_deploy import cli
 from hubbub_deploy.commands.demo.demonstration import typed_name
@@ -31,7 +30,7 @@ LIMIT_S = 300.0  # a demo that hangs, on however busy a machine
 
 
 def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return hubbub("demo", "--people", PEOPLE, "--page", "close", *arguments, timeout_s=LIMIT_S)
+    return hubbub_apart("demo", "--people", PEOPLE, "--page", "close", *arguments, timeout_s=LIMIT_S)
 
 
 def result(*arguments: object) -> dict[str, Any]:
@@ -106,14 +105,18 @@ def test_demo_without_a_seed_differs_every_time(seeded: dict[str, Any]) -> None:
     assert [row[:3] for row in first] == [row[:3] for row in second] == [row[:3] for row in estimates(seeded)]
 
 
-def test_demo_prints_its_tables_on_stdout_and_its_talk_on_stderr() -> None:
-    found = demo("--seed", 7)
-    assert found.returncode == 0
+def test_demo_prints_its_tables_on_stdout_and_its_talk_on_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with commands, each one line of a narrow terminal's copy that begins as this one began."""
+    monkeypatch.setenv("COLUMNS", "60")
+    words = ("--seed", 7, "--people", PEOPLE, "--page", "close")
+    found = subprocess.run(
+        [*COMMAND, "demo", *map(str, words)], capture_output=True, text=True, check=True, timeout=LIMIT_S
+    )
     assert "Every answer was counted exactly once." in found.stdout
     assert re.search(r"\d+ of \d+ intervals hold the truth", found.stdout)
     for title in ("Visits to a doctor in a year", "Self-rated health", "Index of chronic diseases"):
         assert title in found.stdout
-    assert re.search(r"and \d+ rarer values \(--all\)", found.stdout)
+    assert "rarer" in found.stdout and "(--all)" in found.stdout
     assert "The page is live at http://127.0.0.1:" in found.stderr
     assert "The page is live" not in found.stdout
     page = re.search(r"The page is live at (\S+)", found.stderr)
@@ -121,20 +124,8 @@ def test_demo_prints_its_tables_on_stdout_and_its_talk_on_stderr() -> None:
     *_, where, first, second, third = found.stdout.splitlines()
     # It is gone by now, as this is no terminal: no dead address stands beside what to do next.
     assert where == "The page ends with the demo; --page hold keeps it. Try next:"
-    for line in (first, second, third):  # commands as they are typed: the command line takes each
-        assert cli._parser().parse_args(shlex.split(line)[1:])
-
-
-def test_demo_ends_with_commands_that_can_be_copied_whatever_the_terminals_width() -> None:
-    """A command is one line of a narrow terminal's copy, and begins with the word that began this one."""
-    words = [sys.executable, "-m", "hubbub_deploy.cli", "demo", "--people", "40", "--page", "close"]
-    narrow = {**environment(), "COLUMNS": "60"}
-    found = subprocess.run(words, capture_output=True, text=True, check=True, env=narrow, timeout=LIMIT_S)
-    lines = found.stdout.splitlines()[-3:]
-    assert [line.split()[:2] for line in lines] == [
-        ["hubbub", each] for each in ("survey", "node", "simulate")
-    ]
-    for line in lines:
+    for line, verb in ((first, "survey"), (second, "node"), (third, "simulate")):
+        assert line.split()[:2] == ["hubbub", verb]
         assert cli._parser().parse_args(shlex.split(line)[1:])
 
 
@@ -150,30 +141,24 @@ def test_demo_names_the_command_as_it_was_typed(ran: str, typed: str) -> None:
     assert typed_name(ran) == typed
 
 
-def test_demo_below_the_cohort_releases_nothing_and_is_sound() -> None:
-    found = hubbub("demo", "--people", 40, "--page", "close", "--json")
-    assert found.returncode == 0, found.stderr
-    document = json.loads(found.stdout)
-    assert document["sound"] is True
-    for evaluation in document["evaluations"]:
-        assert evaluation["rows"] == []
-        assert evaluation["release"]["suppressed"] is True
-        assert evaluation["release"]["values"] == evaluation["release"]["categories"] == []
-
-
 def test_demo_on_a_taken_port_fails_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        found = demo("--port", taken.getsockname()[1])
+        found = hubbub("demo", "--people", 40, "--page", "close", "--port", taken.getsockname()[1])
     assert (found.returncode, found.stdout) == (1, "")
     assert one_line(found.stderr)
     assert "cannot be listened on" in found.stderr
 
 
-def test_demo_keeps_its_files_where_asked_and_takes_no_used_folder(tmp_path: Path) -> None:
+def test_demo_below_the_cohort_releases_nothing_is_sound_and_keeps_its_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    assert demo("--data", data, "--people", 40).returncode == 0
+    document = result("--data", data, "--people", 40)
+    assert document["sound"] is True
+    for evaluation in document["evaluations"]:
+        assert evaluation["rows"] == []
+        assert evaluation["release"]["suppressed"] is True
+        assert evaluation["release"]["values"] == evaluation["release"]["categories"] == []
     assert (data / LOG_FILE).exists()
-    again = demo("--data", data)
+    again = hubbub("demo", "--page", "close", "--data", data)
     assert (again.returncode, again.stdout) == (1, "")
     assert one_line(again.stderr)
     assert str(data) in again.stderr

@@ -115,7 +115,7 @@ def test_a_number_by_four_mechanisms_goes_from_devices_to_a_sealed_release_and_t
     lines = ["person,diseases", *(f"{i},{'' if v is None else v}" for i, v in enumerate(held))]
     people.write_text("\n".join(lines) + "\n")
     asked = [part for file in files for part in ("--survey", file)]
-    done = hubbub("replay", people, *asked, "--seed", 5, "--out", tmp_path / "out", "--json", timeout_s=300)
+    done = hubbub("replay", people, *asked, "--seed", 5, "--out", tmp_path / "out", "--json")
     assert done.returncode == 0, done.stderr
     replayed = json.loads(done.stdout)
     assert {survey.id for survey in surveys} == {each["survey"] for each in replayed}

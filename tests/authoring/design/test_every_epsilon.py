@@ -68,7 +68,9 @@ def test_every_mechanism_is_built_at_every_epsilon_or_refused_by_a_rule(name: st
     assert min(built.values()) >= 6
 
 
-@pytest.mark.parametrize("quantity", ["value", "category", "mean", "cdf", "quantiles"])
+@pytest.mark.parametrize(
+    "quantity", ["value", "category", "mean", pytest.param("cdf", marks=pytest.mark.long), "quantiles"]
+)
 def test_auto_takes_a_mechanism_at_every_epsilon(quantity: str) -> None:
     """A trial that cannot be built is left out; costs fall with epsilon, above floors that are positive."""
     last = math.inf

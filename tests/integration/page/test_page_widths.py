@@ -37,9 +37,12 @@ def every_fact() -> dict[str, Any]:
     )
 
 
-def wide(browser: Browser) -> dict[int, list[str]]:
+EVERY_OTHER = pytest.mark.parametrize("widths", [WIDTHS[::2], WIDTHS[1::2]], ids=["ends", "between"])
+
+
+def wide(browser: Browser, widths: tuple[int, ...]) -> dict[int, list[str]]:
     found = {}
-    for width in WIDTHS:
+    for width in widths:
         size(browser, width, 900)
         browser.execute_async_script(
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()));"
@@ -63,8 +66,13 @@ def wide(browser: Browser) -> dict[int, list[str]]:
         "?page=person",
     ],
 )
+@EVERY_OTHER
 def test_nothing_is_wider_than_its_box_with_every_fact(
-    browser: Browser, open_site: Callable[[dict[str, Any]], Site], every_fact: dict[str, Any], where: str
+    browser: Browser,
+    open_site: Callable[[dict[str, Any]], Site],
+    every_fact: dict[str, Any],
+    where: str,
+    widths: tuple[int, ...],
 ) -> None:
     opened(browser, open_site(every_fact), where)
     until(browser, True, lambda: bool(browser.find_elements(By.CSS_SELECTOR, ".fact, .persons section")))
@@ -72,7 +80,7 @@ def test_nothing_is_wider_than_its_box_with_every_fact(
         for button in toggle:
             if button.is_displayed():
                 button.click()
-        assert wide(browser) == {}
+        assert wide(browser, widths) == {}
 
 
 @pytest.fixture(scope="module")
@@ -93,15 +101,20 @@ def test_the_shares_of_every_picture_add_up(every_state: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("name", PLACES)
+@EVERY_OTHER
 def test_nothing_is_wider_than_its_box_in_any_state(
-    browser: Browser, open_site: Callable[[dict[str, Any]], Site], every_state: dict[str, Any], name: str
+    browser: Browser,
+    open_site: Callable[[dict[str, Any]], Site],
+    every_state: dict[str, Any],
+    name: str,
+    widths: tuple[int, ...],
 ) -> None:
     place = PLACES[name]
     opened(browser, open_site(every_state), place.where)
     until(browser, True, lambda: bool(browser.find_elements(By.CSS_SELECTOR, place.shows)))
     for selector in place.press:
         browser.find_element(By.CSS_SELECTOR, selector).click()
-    assert wide(browser) == {}
+    assert wide(browser, widths) == {}
 
 
 def test_a_word_that_leaves_its_box_would_be_found(
