@@ -216,9 +216,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     short = pytest.mark.skipif("HUBBUB_TEST_LONG" not in os.environ, reason="long: make evidence NAME=long")
     for item in items:
-        if item.nodeid.removeprefix("tests/").startswith(LONG) and _is_in(item.path, ("",)):
+        listed = item.nodeid.removeprefix("tests/").startswith(LONG) and _is_in(item.path, ("",))
+        if listed or item.get_closest_marker("only_long"):
             item.add_marker(pytest.mark.long)
-        if item.get_closest_marker("long"):
             item.add_marker(short)
         for folder in MARKED_FOLDERS:
             if _is_in(item.path, (folder,)):

@@ -191,7 +191,7 @@ def test_an_error_names_no_file_that_nobody_wrote(capsys) -> None:
 
 @pytest.mark.parametrize(
     "encoding",
-    ["ascii", "utf-16", *(pytest.param(each, marks=pytest.mark.long) for each in ("cp1252", "cp437"))],
+    ["ascii", "utf-16", *(pytest.param(each, marks=pytest.mark.only_long) for each in ("cp1252", "cp437"))],
 )
 def test_no_encoding_of_the_output_ends_in_a_traceback(encoding: str) -> None:
     survey("way", "--labels", "語", "café", "--title", "日本語")

@@ -278,7 +278,7 @@ DOORS = (csv_path, gz_path, parquet_path, survey_path, missing_path, out_folder,
             language,
             door,
             id=f"{language}-{door.__name__}",
-            marks=[] if (i + j) % 3 == 0 else pytest.mark.long,
+            marks=[] if (i + j) % 3 == 0 else pytest.mark.only_long,
         )
         for i, language in enumerate(LANGUAGES)
         for j, door in enumerate(DOORS)

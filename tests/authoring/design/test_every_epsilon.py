@@ -69,7 +69,7 @@ def test_every_mechanism_is_built_at_every_epsilon_or_refused_by_a_rule(name: st
 
 
 @pytest.mark.parametrize(
-    "quantity", ["value", "category", "mean", pytest.param("cdf", marks=pytest.mark.long), "quantiles"]
+    "quantity", ["value", "category", "mean", pytest.param("cdf", marks=pytest.mark.only_long), "quantiles"]
 )
 def test_auto_takes_a_mechanism_at_every_epsilon(quantity: str) -> None:
     """A trial that cannot be built is left out; costs fall with epsilon, above floors that are positive."""

@@ -219,7 +219,7 @@ def test_design_of_what_has_no_floor_says_nothing_of_it(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("points", "epsilon"),
     [
-        pytest.param(n, epsilon, marks=pytest.mark.long if n == 400 and epsilon < 8.0 else [])
+        pytest.param(n, epsilon, marks=pytest.mark.only_long if n == 400 and epsilon < 8.0 else [])
         for n in (12, 25, 78, 400)
         for epsilon in (0.5, 1.0, 3.0, 8.0)
     ],

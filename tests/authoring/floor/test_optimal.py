@@ -63,7 +63,7 @@ TWELVE = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.14, 6.0, 7.0, 8.0, 10.0, 12.0)
 
 @pytest.mark.parametrize(
     "points",
-    [pytest.param(n, marks=[] if n < 13 or n in ALWAYS else pytest.mark.long) for n in range(5, 41)],
+    [pytest.param(n, marks=[] if n < 13 or n in ALWAYS else pytest.mark.only_long) for n in range(5, 41)],
 )
 def test_no_size_is_far_above_its_floor(points):
     """Each size at three of twelve epsilons, the next size at the next of them."""
@@ -74,7 +74,7 @@ def test_no_size_is_far_above_its_floor(points):
         assert 0.0 <= above <= 0.015, (points, epsilon)
 
 
-@pytest.mark.parametrize("points", [9, 12, *(pytest.param(n, marks=pytest.mark.long) for n in (10, 11))])
+@pytest.mark.parametrize("points", [9, 12, *(pytest.param(n, marks=pytest.mark.only_long) for n in (10, 11))])
 def test_error_falls_with_epsilon(points):
     """Epsilon .01 apart, across the places where the best outputs change; fewer far away from them."""
     grid = np.concatenate([np.arange(0.5, 4.9, 0.4), np.arange(4.9, 5.3, 0.01), np.arange(5.4, 9.0, 0.2)])
