@@ -17,8 +17,6 @@ import { Refused, must } from './msgpack.js';
 
 export const UNIT = 2 ** -40;
 const MAX_BUDGET = 4096;
-/** Combinations of values that a component may have. */
-const MAX_CELLS = 2 ** 18;
 
 /**
  * @typedef {object} Pending
@@ -39,7 +37,7 @@ const MAX_CELLS = 2 ** 18;
  */
 
 /** @param {Distance} distance @param {number} x @param {number} y */
-function between({ block, within, across }, x, y) {
+export function between({ block, within, across }, x, y) {
   if (x === y) return 0;
   return block[x] === block[y] ? within[block[x]] : across[block[x]][block[y]];
 }
@@ -91,7 +89,7 @@ function without(component, key) {
 }
 
 /** Note the sizes of coordinates, which must keep theirs. @param {Map<number, number>} sizes @param {number[]} keys @param {number[]} shape */
-function sized(sizes, keys, shape) {
+export function sized(sizes, keys, shape) {
   must(keys.length === shape.length, 'a coordinate per attribute');
   must(new Set(keys).size === keys.length, 'coordinates must differ');
   keys.forEach((key, i) => {
@@ -110,7 +108,7 @@ function sized(sizes, keys, shape) {
  * @param {Pending} [query] what it was pending as
  * @returns {Component}
  */
-function recorded(component, keys, { inputs, shape }, column, query) {
+export function recorded(component, keys, { inputs, shape }, column, query) {
   const logs = column.map(unitsDown);
   const own = places(component, keys, shape).map((cell) => logs[inputs[cell]]);
   const upper = component.upper.map((units, cell) => units + own[cell]);
@@ -136,20 +134,12 @@ function least(numbers) {
 }
 
 /** @param {Component} component */
-function lost(component) {
+export function lost(component) {
   return most(component.upper) - least(component.lower);
 }
 
-/**
- * Return the most that two cells can come to be apart, once everything pending was answered.
- *
- * Cells that every pending query reads as the same inputs are one: of them the highest and the lowest count.
- *
- * @param {Component} component
- * @param {Map<Survey, Distance>} distances
- * @param {boolean} full false for the simplified filter: one number of every query for any two different cells
- */
-function worst(component, distances, full) {
+/** Return what is pending: the input of every cell, how often, and D. @param {Component} component @param {Map<Survey, Distance>} distances */
+export function pendingOf(component, distances) {
   /** @type {Map<Survey, Map<string, {inputs: number[], times: number}>>} */
   const queries = new Map();
   for (const { survey, keys } of component.pending) {
@@ -163,13 +153,21 @@ function worst(component, distances, full) {
       own.set(name, { inputs: places(component, keys, cells.shape).map((cell) => cells.inputs[cell]), times: 1 });
     }
   }
-  const parts = [...queries].flatMap(([survey, own]) =>
+  return [...queries].flatMap(([survey, own]) =>
     [...own.values()].map((query) => ({ ...query, distance: /** @type {Distance} */ (distances.get(survey)) })),
   );
-  if (!full) {
-    const any = parts.reduce((n, { inputs, distance, times }) => n + times * farthest(inputs, distance), 0);
-    return Math.max(lost(component), simplified(component) + any);
-  }
+}
+
+/**
+ * Return the most that two cells can come to be apart, once everything pending was answered.
+ *
+ * Cells that every pending query reads as the same inputs are one: of them the highest and the lowest count.
+ *
+ * @param {Component} component
+ * @param {Map<Survey, Distance>} distances
+ */
+function worst(component, distances) {
+  const parts = pendingOf(component, distances);
   /** @type {Map<string, {upper: number, lower: number, inputs: number[]}>} */
   const groups = new Map();
   component.upper.forEach((upper, cell) => {
@@ -196,25 +194,6 @@ function worst(component, distances, full) {
   return found;
 }
 
-/** Return the largest difference of two different cells; -Infinity of one cell. @param {Component} component */
-function simplified({ upper, lower }) {
-  let found = -Infinity;
-  upper.forEach((a, x) => {
-    lower.forEach((b, y) => {
-      if (x !== y && a - b > found) found = a - b;
-    });
-  });
-  return found;
-}
-
-/** Return the largest D of inputs that cells read as. @param {number[]} inputs @param {Distance} distance */
-function farthest(inputs, distance) {
-  const different = [...new Set(inputs)];
-  let found = 0;
-  for (const x of different) for (const y of different) found = Math.max(found, between(distance, x, y));
-  return found;
-}
-
 export class Filter {
   /** @type {Component[]} */
   components = [];
@@ -228,19 +207,22 @@ export class Filter {
 
   /**
    * @param {number} budget nats, at most 4,096
-   * @param {{full?: boolean}} [how]
    */
-  constructor(budget, { full = true } = {}) {
+  constructor(budget) {
     must(budget > 0 && budget <= MAX_BUDGET, 'a budget out of range');
     const [mantissa, exponent] = parts(budget);
     const by = exponent + 40;
     this.limit = Number(by >= 0 ? mantissa << BigInt(by) : mantissa >> BigInt(-by));
-    this.full = full;
+  }
+
+  /** Return the units that two cells can come to be apart. @param {Component} component */
+  worst(component) {
+    return worst(component, this.distances);
   }
 
   /** Units that are lost or promised. */
   get committed() {
-    const open = this.components.reduce((n, each) => n + worst(each, this.distances, this.full), 0);
+    const open = this.components.reduce((n, each) => n + this.worst(each), 0);
     return open + this.gone.committed + this.tickets;
   }
 
@@ -257,7 +239,7 @@ export class Filter {
    * @param {{keys: number[], survey: Survey}[]} queries their tickets count on from `tickets`
    */
   reserve(queries) {
-    const sizes = this.#sizes();
+    const sizes = this.sizes();
     for (const { keys, survey } of queries) {
       must(!keys.some((key) => this.closed.has(key)), 'a coordinate is closed');
       sized(sizes, keys, survey.form.cells().shape);
@@ -272,19 +254,19 @@ export class Filter {
 
   /** @param {number[]} keys @param {Survey} survey @param {Map<number, number>} sizes */
   #add(keys, survey, sizes) {
-    const own = this.#over(keys, sizes);
+    const own = this.over(keys, sizes);
     const pending = [...own.pending, { ticket: this.tickets, keys, survey }];
     this.components = [...this.components, { ...own, pending }];
     this.tickets += 1;
   }
 
   /** @returns {Map<number, number>} */
-  #sizes() {
+  sizes() {
     return new Map(this.components.flatMap((c) => c.keys.map((key, i) => [key, c.shape[i]])));
   }
 
   /** Take out the components of some coordinates, and return them as one. @param {number[]} keys @param {Map<number, number>} sizes */
-  #over(keys, sizes) {
+  over(keys, sizes) {
     /** @type {Component} */
     let own = { keys: [], shape: [], upper: [0], lower: [0], pending: [] };
     for (const key of keys) {
@@ -299,7 +281,7 @@ export class Filter {
   }
 
   /** @param {number} ticket @returns {[Component, Pending]} */
-  #waiting(ticket) {
+  waiting(ticket) {
     for (const component of this.components) {
       const found = component.pending.find((each) => each.ticket === ticket);
       if (found) return [component, found];
@@ -308,59 +290,21 @@ export class Filter {
   }
 
   /** @param {Component} from @param {Component} to */
-  #replace(from, to) {
+  replace(from, to) {
     this.components = this.components.map((each) => (each === from ? to : each));
   }
 
   /** Record the answer to a query. @param {number} ticket @param {number | Uint8Array} symbol */
   record(ticket, symbol) {
-    const [component, query] = this.#waiting(ticket);
+    const [component, query] = this.waiting(ticket);
     const column = query.survey.channel.column(symbol);
-    this.#replace(component, recorded(component, query.keys, query.survey.form.cells(), column, query));
-  }
-
-  /**
-   * Record a bundle's answer with what is known of the values that its part read; apart from it where one of these is
-   * closed, or there are too many combinations. It cannot be refused for its cost: that was reserved.
-   *
-   * @param {number} ticket
-   * @param {number | Uint8Array} symbol
-   * @param {number[]} keys coordinates of the part's attributes
-   * @returns {'joined' | 'apart'}
-   */
-  resolve(ticket, symbol, keys) {
-    const [held, query] = this.#waiting(ticket);
-    const moved = query.survey.form.moved?.(symbol);
-    must(moved !== undefined, 'no bundle');
-    const { column, many, cells } = moved;
-    must(keys.length === many && new Set(keys).size === many, 'a coordinate per attribute');
-    if (cells === null || keys.some((key) => this.closed.has(key)) || !this.#fits(keys, cells.shape)) {
-      this.record(ticket, symbol);
-      return 'apart';
-    }
-    const own = this.#over(keys, new Map(keys.map((key, i) => [key, cells.shape[i]])));
-    const rest = { ...held, pending: held.pending.filter((each) => each !== query) };
-    this.#replace(held, rest);
-    if (rest.pending.length === 0 && lost(rest) === 0) {
-      this.components = this.components.filter((each) => each !== rest); // nothing was ever recorded there
-    }
-    this.components = [...this.components, recorded(own, keys, cells, column)];
-    return 'joined';
-  }
-
-  /** Return whether coordinates of these sizes can be one component. @param {number[]} keys @param {number[]} shape */
-  #fits(keys, shape) {
-    const sizes = this.#sizes();
-    sized(sizes, keys, shape);
-    const joins = this.components.filter((each) => each.keys.some((key) => keys.includes(key)));
-    const all = new Set([...keys, ...joins.flatMap((each) => each.keys)]);
-    return [...all].reduce((n, key) => n * /** @type {number} */ (sizes.get(key)), 1) <= MAX_CELLS;
+    this.replace(component, recorded(component, query.keys, query.survey.form.cells(), column, query));
   }
 
   /** Take back a query that is never answered. @param {number} ticket */
   cancel(ticket) {
-    const [component, query] = this.#waiting(ticket);
-    this.#replace(component, { ...component, pending: component.pending.filter((each) => each !== query) });
+    const [component, query] = this.waiting(ticket);
+    this.replace(component, { ...component, pending: component.pending.filter((each) => each !== query) });
   }
 
   /** Let no query ask about a coordinate any more. @param {number} key */
@@ -369,11 +313,11 @@ export class Filter {
     must(open !== undefined, 'not in use');
     if (open.keys.length > 1) {
       must(!open.pending.some((each) => each.keys.includes(key)), 'a joined coordinate with something pending');
-      this.#replace(open, without(open, key));
+      this.replace(open, without(open, key));
     } else {
       this.components = this.components.filter((each) => each !== open);
       this.gone.lost += lost(open);
-      this.gone.committed += worst(open, this.distances, this.full);
+      this.gone.committed += this.worst(open);
     }
     this.closed.add(key);
   }

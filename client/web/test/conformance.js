@@ -5,13 +5,13 @@
  */
 
 import { packed } from '../src/channels/distance.js';
-import { Filter } from '../src/filter.js';
 import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
 import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
 import { FixedBytes, SEED_BYTES } from '../src/random.js';
 import { readSymbol, readUpload } from '../src/reports.js';
 import { slotInCycle } from '../src/rotation.js';
 import { MAX_ROTATION, Survey, digestOf } from '../src/survey.js';
+import { WiderFilter } from '../src/wider_filter.js';
 import { readOutcomes, writeReport, writeUpload } from '../src/wire.js';
 
 /** @typedef {import('../src/msgpack.js').Value} Value */
@@ -70,7 +70,7 @@ async function weights([canonical, symbol]) {
   return ['weights', ...found.channel.column(readSymbol(read(symbol)))].join(' ');
 }
 
-/** @param {Filter} account @param {Survey[]} surveys @param {Value} step */
+/** @param {WiderFilter} account @param {Survey[]} surveys @param {Value} step */
 function taken(account, surveys, step) {
   const [kind, ...fields] = array(step);
   must(kind !== undefined, 'no step');
@@ -99,7 +99,7 @@ async function filter([budget, listed, steps], full) {
   const surveys = [];
   for (const bytes of array(read(listed))) surveys.push(await Survey.read(binary(bytes)));
   surveys.forEach((each) => each.channel.distance());
-  const account = new Filter(float(read(budget)), { full });
+  const account = new WiderFilter(float(read(budget)), full);
   const found = ['filter'];
   for (const step of array(read(steps))) {
     let word = 'refused';
