@@ -53,3 +53,23 @@ def test_an_open_round_shows_the_band_that_holds_at_every_look(
     until(browser, ([WATCHED], "50.0 ± 6.0 %"), lambda: said(browser))
     assert not browser.find_element(By.CSS_SELECTOR, ".whose").is_displayed()
     assert complaints(browser) == []
+
+
+def test_a_curves_band_and_the_median_are_of_the_crowd_first(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    document = with_ends("crowd_", 0.04, sealed=True)
+    document["cumulative"] = {"points": [0.0, 1.0], "shares": [0.5, 1.0], "errors": [0.01, 0.0]}
+    for of, half in (("", 0.02), ("crowd_", 0.04)):
+        document["cumulative"] |= {f"{of}low": [0.5 - half, 1.0], f"{of}high": [0.5 + half, 1.0]}
+    ends = {"low": 1.0, "high": 3.0, "crowd_low": 0.0, "crowd_high": 4.0}
+    document["quantiles"] = [{"share": share, "estimate": 2.0} | ends for share in (0.25, 0.5, 0.75)]
+    opened(browser, open_site(snapshot_of(survey_of("x", document, digest=A))), on(A))
+    until(browser, True, lambda: CROWD in plain(browser.find_element(By.CSS_SELECTOR, ".distribution").text))
+    browser.find_element(By.CSS_SELECTOR, ".values .toggle").click()
+    first = lambda: plain(browser.find_element(By.CSS_SELECTOR, ".values tbody tr td:last-child").text)  # noqa: E731 - a look
+    until(browser, "46.0 to 54.0 %", first)
+    assert "Median\n2 (0 to 4)" in plain(browser.find_element(By.CSS_SELECTOR, ".facts").text)
+    browser.find_elements(By.CSS_SELECTOR, ".whose a")[1].click()
+    until(browser, "48.0 to 52.0 %", first)
+    assert complaints(browser) == []
