@@ -349,6 +349,26 @@ def test_signed_lists_are_heeded_and_no_older_one_after_them(browser: Browser) -
     assert account["waiting"] == 1, "a report of the cancelled survey was not withdrawn"
 
 
+def test_of_two_that_decided_on_the_same_ledger_one_writes_and_nothing_of_the_other(browser: Browser) -> None:
+    """The counter by itself: no lock is asked for."""
+    script = """
+        const {Ledger} = await import('/src/agent/ledger.js');
+        const [one, other] = await Promise.all([0, 1].map(() => Ledger.open('beside', 4)));
+        const written = await Promise.all([one, other].map((ledger, i) =>
+          ledger.commit([['outbox', 1, {name: i}], ['answers', `answer ${i}`, {}]])));
+        await other.load();
+        const [{name}] = other.tables.outbox.values();
+        const after = await other.commit([['outbox', 1], ['outbox', 2, {name: 9}]]);
+        await one.load();
+        const keys = [...one.tables.outbox.keys(), ...one.tables.answers.keys()];
+        return [written, name, after, keys, one.counter];"""
+    with page_devices.site([]) as site:
+        written, name, after, keys, counter = told_by(browser, site.url, script)
+    assert sorted(written) == [False, True]
+    winner = written.index(True)
+    assert (name, after, keys, counter) == (winner, True, [2, f"answer {winner}"], 2)
+
+
 def test_a_frame_of_another_page_is_no_device_unless_its_host_says_so(browser: Browser) -> None:
     script = """
         const frame = document.createElement('iframe');
