@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from hubbub.errors import ParameterError
 from hubbub.shuffling import epsilon_after_shuffling
@@ -44,8 +44,7 @@ _DIGITS: Final = 3
 class ShufflingStatements:
     """The statements of one process, each number reckoned once for a survey and a number of reports."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[bytes, int], float | None] = {}
+    _known: ClassVar[dict[tuple[bytes, int], float | None]] = {}
 
     def of(self, survey: Survey | None, release: Document) -> dict[str, Any] | None:
         """Return the statement about a release as JSON types; None where there is none.
