@@ -145,6 +145,15 @@ def _item_sets() -> Iterator[Case]:
                         head = _words(number, width=8) + byte + _words(coin, width=8)
                         stream = head + _words(2**32 - 1, 2**32 - 4, 5, 2**32 - 1, 7, 2**32 - 2, *range(20))
                         yield _answer(survey, [["l0", "l1"]], stream)
+    # Who has more items than count says so, and no item may have that name.
+    for most, labels in ((3, "abcd"), (3, ["a", "b", "c", "more than 3"]), (1, "abcd"), (3, "abc")):
+        told: Channel = {"kind": "set", "inputs": 6, "most": most, "size": 2, "held": 2**63 - 2**53}
+        items = ["a", "static", "set", list(labels)]
+        yield from (
+            Case("survey", (_formed(told, [items], ["set", most, word]),)) for word in ("more", "less")
+        )
+        for value in ([], ["a", "b"], ["d", "a", "c"], None):
+            yield _answer(_formed(told, [items], ["set", most, "more"]), [value], bytes(200))
     for inputs, most in ((2**13 - 256, 256), (2**13 - 255, 256)):
         names = ["a", "static", "set", [f"{i}" for i in range(inputs - 1)]]
         large: Channel = {"kind": "set", "inputs": inputs, "most": most, "size": 9, "held": 2**63 - 2**52}

@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 30_421,
+    "core": 30_445,
     "authoring": 9_290,
     "lab": 7_292,
     "client": 7_670,
-    "client/web": 8_539,
+    "client/web": 8_548,
     "collector": 4_122,
     "topic": 2_230,
     "aggregator": 16_841,
     "results": 1_020,
     "deploy": 11_835,
-    "bench": 16_810,
+    "bench": 16_845,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

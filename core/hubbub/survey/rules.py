@@ -37,6 +37,9 @@ MISSING: Final = "missing"
 # The one category beside missing where a survey declares none: the share of devices that have a value.
 ANSWERED: Final = "answered"
 
+# Of sets: devices tell whether they have more items than count.
+MORE: Final = "more"
+
 
 # The joiners that Persian, Sinhala and families of emoji are spelt with; no other sign that is not seen.
 _JOINERS: Final = "\u200c\u200d"

@@ -18,7 +18,7 @@ from hubbub.channels.channel import MAX_INPUTS
 from hubbub.errors import ListError, ParameterError, WireError
 from hubbub.survey.domain import DictionaryDomain
 from hubbub.survey.forms import FORMS
-from hubbub.survey.rules import DEFAULT_LEDGERS, MAX_CANONICAL_BYTES
+from hubbub.survey.rules import DEFAULT_LEDGERS, MAX_CANONICAL_BYTES, MORE
 from hubbub.wire import packing
 from hubbub.wire.frames import Frame
 from hubbub.wire.report import DIGEST_BYTES, MAX_SURVEYS, decode_surveys
@@ -219,8 +219,9 @@ def in_list_order(surveys: Iterable[Survey]) -> list[Survey]:
     ages = {each.name: age for age, each in enumerate(FORMS, start=1)}
 
     def age(survey: Survey) -> tuple[int, ...]:
-        name = survey.form.to_spec()[0]  # no name but the map of the form that is older than all
+        name, *rest = survey.form.to_spec()  # no name but the map of the form that is older than all
         return (
+            rest[-1:] == [MORE],
             any(isinstance(each.domain, DictionaryDomain) for each in survey.attributes),
             survey.channel.inputs > MAX_INPUTS,
             any(each.tells_absent for each in survey.attributes),

@@ -226,7 +226,7 @@ fn cells(survey: &Survey) -> Answer<(Vec<usize>, Vec<usize>)> {
         Form::Transition(_, _, inputs) => Ok(((0..*inputs).collect(), vec![*inputs])),
         Form::KeyValue(points) => Ok(((0..points + 2).collect(), vec![points + 2])),
         // Two readings stand for all values: at best and at worst.
-        Form::Items(_) | Form::Bundle(_) => Ok((vec![0, 1], vec![2])),
+        Form::Items(..) | Form::Bundle(_) => Ok((vec![0, 1], vec![2])),
         Form::Tree(mapping, side) => {
             let shape = side.map_or(vec![mapping.len()], |side| vec![side, side]);
             Ok((mapping.clone(), shape))

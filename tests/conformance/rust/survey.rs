@@ -38,8 +38,8 @@ pub enum Form {
     Tree(Vec<usize>, Option<usize>),
     /// The reading of every index, what is asked of two, and how many inputs there are.
     Transition(Vec<usize>, Asks, usize),
-    /// The most items that count.
-    Items(usize),
+    /// The most items that count, and whether having more is an item, the last but missing.
+    Items(usize, bool),
     /// The reading of every index, per attribute.
     Bundle(Vec<Vec<usize>>),
     /// The points of the grid of a number that may be absent.
@@ -287,11 +287,14 @@ impl Survey {
         let reads = if let Form::Transition(..) = self.form { 2 } else { self.attributes.len() };
         must(values.len() == reads, "a value per attribute")?;
         match (&self.form, &self.channel.kind) {
-            (Form::Items(most), _) => {
+            (Form::Items(most, more), _) => {
                 let Domain::Items(own) = &self.attributes[0].domain else { unreachable!() };
-                let mut held = members(own, &values[0]).unwrap_or(vec![own.len()]);
-                while held.len() > *most {
-                    held.remove(fit(source.below(held.len() as u64)?));
+                let mut held = members(own, &values[0]).unwrap_or(vec![self.channel.inputs - 1]);
+                if held.len() > *most {
+                    while held.len() > *most - usize::from(*more) {
+                        held.remove(fit(source.below(held.len() as u64)?));
+                    }
+                    held.extend(more.then_some(own.len()));
                 }
                 Ok(Input::Items(held))
             }
@@ -320,7 +323,7 @@ impl Survey {
                     Asks::Changed => r + a * (r - 1) + b - usize::from(b > a),
                 })
             }
-            Form::Items(_) | Form::Bundle(_) => Err("no number"),
+            Form::Items(..) | Form::Bundle(_) => Err("no number"),
             Form::Single(Some(mapping)) => Ok(mapping[self.attributes[0].index(&values[0])]),
             Form::Single(None) => {
                 let (low, high) = self.attributes[0].ends()?;
@@ -517,11 +520,14 @@ fn transition(attributes: &[Attribute], channel: &Channel, form: &[Value], round
 }
 
 fn items(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {
-    must(form.len() == 2 && attributes.len() == 1, "one attribute of sets")?;
+    let more = form.len() == 3 && matches!(&form[2], Value::Text(text) if text == "more");
+    must((form.len() == 2 || more) && attributes.len() == 1, "one attribute of sets")?;
     let Domain::Items(own) = &attributes[0].domain else { return Err("no sets") };
     let Kind::Items(items) = &channel.kind else { return Err("another channel than that of sets") };
-    must(form[1].index(1, 256)? == items.most && channel.inputs == own.len() + 1, "another channel")?;
-    Ok(Form::Items(items.most))
+    let inputs = own.len() + 1 + usize::from(more);
+    must(form[1].index(1, 256)? == items.most && channel.inputs == inputs, "another channel")?;
+    must(!more || (items.most >= 2 && !own.contains(&format!("more than {}", items.most))), "an item of that name")?;
+    Ok(Form::Items(items.most, more))
 }
 
 fn bundle(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer<Form> {

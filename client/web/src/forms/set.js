@@ -18,9 +18,14 @@ export class ItemSet {
   /** @param {Asked} survey @param {Value[]} form */
   constructor({ attributes, channel }, form) {
     this.attribute = attributes[0];
-    must(form.length === 2 && attributes.length === 1 && attributes[0].domain.type === 'set', 'one attribute of sets');
+    /** Whether having more items than count is an item, the last but missing. */
+    this.more = form.length === 3 && form[2] === 'more';
+    const alone = (form.length === 2 || this.more) && attributes.length === 1;
+    must(alone && attributes[0].domain.type === 'set', 'one attribute of sets');
     must(channel instanceof SetSelection && BigInt(channel.most) === form[1], 'another channel than that of sets');
-    must(channel.inputs === attributes[0].domain.labels.length + 1, 'another number of items');
+    const { labels } = attributes[0].domain;
+    must(channel.inputs === labels.length + 1 + Number(this.more), 'another number of items');
+    must(!this.more || (channel.most >= 2 && !labels.includes(`more than ${channel.most}`)), 'an item of that name');
     this.most = channel.most;
     this.missing = channel.inputs - 1;
   }
@@ -28,8 +33,10 @@ export class ItemSet {
   /** Return the items that are sent, rising: of more than count, so many drawn. @param {Value[]} values @param {Bytes} source */
   input([value], source) {
     const held = this.attribute.items(value) ?? [this.missing];
-    for (let i = held.length; i > this.most; i--) held.splice(Number(below(source, BigInt(i))), 1);
-    return held;
+    if (held.length <= this.most) return held;
+    const kept = this.most - Number(this.more);
+    for (let i = held.length; i > kept; i--) held.splice(Number(below(source, BigInt(i))), 1);
+    return this.more ? [...held, this.missing - 1] : held;
   }
 
   cells() {
