@@ -19,7 +19,7 @@ from invariants import counted
 from memory_redis import MemoryRedis
 from world import GRACE_S, Crash, RoundKey, World, crashing
 
-from hubbub.wire import PartitionMap
+from hubbub.wire import PartitionMap, SealRecord, encode_record
 from hubbub.wire.partition_map import TopicPeriod
 from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AggregatorError, PartitionMapGrownError, SupersededError
@@ -366,7 +366,8 @@ class ClusterWorld(World):
                     with contextlib.suppress(LogError):
                         publisher.step()
                     self.look(view, known)
-                    await asyncio.sleep((9.0, 4.0, 14.0)[self.tape.pick(3)])
+                    # In quiet it keeps its lease.
+                    await asyncio.sleep(4.0 if self.quiet else (9.0, 4.0, 14.0)[self.tape.pick(3)])
             except Crash:
                 return
 
@@ -417,6 +418,10 @@ class ClusterWorld(World):
     async def _lost(self, _: Any) -> None:
         """Retention takes what a partition has not counted: whoever counts is stopped meanwhile."""
         partition = self.tape.pick(self.log.partitions)
+        if self.tape.pick(2):
+            # The last seal, just after it was written.
+            while not self._has_last_seal(partition):
+                await asyncio.sleep(1.0)
         counted = self._counted(partition)
         end = self.log.end(partition)
         if counted == end:
@@ -438,6 +443,11 @@ class ClusterWorld(World):
                     store.save(partition, skip_lost(state, end, self.surveys, now_s=int(self.now_s())))
                 return
             await asyncio.sleep(5.0)
+
+    def _has_last_seal(self, partition: int) -> bool:
+        """Return whether a partition holds the last round's seal, not counted yet."""
+        seal = encode_record(SealRecord(self.survey.digest, self.survey.rounds - 1))
+        return seal in self.log.held[partition][self._counted(partition) :]
 
     async def _cut(self, _: Any) -> None:
         partition = max(range(self.log.partitions), key=self._counted)

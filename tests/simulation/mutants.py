@@ -251,13 +251,10 @@ MUTANTS: Final[dict[str, tuple[Kind | Disaster, Mutant]]] = {
 """Name -> the kind of world that finds it, or what befalls a cluster where it does; and the patch."""
 
 UNSEEN: Final = {
-    "steps are saved on older ones",
-    "steps are saved without the lease",
-    "what was shown is not kept",
-    "an older store's counts are taken",
-    "seals that were given up are not written again",
-    "a round that is gone is begun again",
+    "steps are saved on older ones": "the archive keeps every step, and only a cut past all of them is shown",
+    "steps are saved without the lease": "as above: two dashboards have one archive",
+    "what was shown is not kept": "who knows of no step waits for a whole one behind what is there",
+    "an older store's counts are taken": "no older cut is shown, and what is sealed has its counts again",
+    "a round that is gone is begun again": "totals are compared at a load, which comes before a release",
 }
-"""Those that none of the first 60 worlds has shown: something else holds what they break. Of steps the
-archive keeps what was shown, and whoever knows of none waits for a whole step behind what is there; of a
-round that is gone the totals tell; and a publisher that begins again writes seals anew."""
+"""Those that none of the first 60 worlds has shown, and what else holds what they break."""
