@@ -22,7 +22,6 @@ from hubbub import Survey
 from hubbub.survey import LabelTree
 from hubbub.survey.domain import IntegerDomain, LabelDomain, NumberDomain, SetDomain
 
-needs_rustc = pytest.mark.skipif(RUSTC is None, reason="rustc is not at hand")
 needs_node = pytest.mark.skipif(NODE is None, reason="node 20 or newer is not at hand")
 SOME = 60
 
@@ -67,12 +66,17 @@ def test_the_checker_in_javascript_says_the_same(
     assert [words for words, _ in found] == [each.result for each in made]
 
 
-@needs_rustc
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if RUSTC is None:
+        pytest.skip("rustc is not at hand")
+    return release_checkers.build(tmp_path_factory.mktemp("checker"))
+
+
 def test_the_checker_in_rust_says_the_same_or_names_the_part(
-    stored: list[tuple[str, str]], made: list[ReleaseCase], tmp_path: Path
+    stored: list[tuple[str, str]], made: list[ReleaseCase], program: Path
 ) -> None:
     """It knows no tree of labels, and of the categories of local hashing the estimates alone."""
-    program = release_checkers.build(tmp_path)
     found = release_checkers.in_rust(program, [line for line, _ in stored] + [each.line for each in made])
     due = [words for _, words in stored] + [each.result for each in made]
     surveys = [None for _ in stored] + [each.survey for each in made]
@@ -89,7 +93,7 @@ def test_the_checker_in_rust_says_the_same_or_names_the_part(
 def beside_the_series(name: str) -> list[ReleaseCase]:
     """An honest release of a golden survey of a form that the series has not, and every lie about it."""
     survey = Survey.from_canonical((release_cases.SURVEYS / f"{name}.bin").read_bytes())
-    chance, n = random.Random(name), max(300, survey.minimum_cohort)  # noqa: S311 - test cases
+    chance, n = random.Random(name), max(100, survey.minimum_cohort)  # noqa: S311 - test cases
     form = survey.form
     reads = getattr(form, "reads", survey.attributes)
     inputs = [survey.input_of(*(held(each.domain, chance) for each in reads)) for _ in range(n)]
@@ -119,13 +123,15 @@ def held(domain: object, chance: random.Random) -> object:
 
 @needs_node
 @pytest.mark.parametrize("name", ["sets", "survey-transition", "key-value", "bundle"])
-def test_forms_beside_the_series_are_checked_in_javascript_too(name: str) -> None:
+def test_forms_beside_the_series_are_checked_in_javascript_and_rust(name: str, program: Path) -> None:
     """Of a bundle, whose tables are estimated together, the parts alone."""
     made = beside_the_series(name)
-    found = release_checkers.in_javascript([each.line for each in made])
-    assert [words for words, _ in found] == [each.result for each in made]
-    assert len(made) > 25 and sum(words != "same" for words, _ in found) > (14 if name == "bundle" else 25)
-    assert ("values.estimate" in found[0][1]) == (name == "bundle")
+    lines = [each.line for each in made]
+    due = [each.result for each in made]
+    assert len(made) > 25 and sum(words != "same" for words in due) > (14 if name == "bundle" else 25)
+    for found in (release_checkers.in_javascript(lines), release_checkers.in_rust(program, lines)):
+        assert [words for words, _ in found] == due
+        assert ("values.estimate" in found[0][1]) == (name == "bundle")
 
 
 @needs_node

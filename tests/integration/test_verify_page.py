@@ -191,4 +191,5 @@ def test_the_page_checks_a_server_by_its_address_and_its_log(tmp_path: Path) -> 
         assert (words.count("What was checked is right"), words.count("another release than that")) == (16, 1)
         bundle = f"/log/tile/entries/000.p/{size}"
         liar.lies[bundle] = entries.entries(0, size).replace(entry.data, entry.data[:-1] + b"?")
-        assert "must be those of its checkpoint" in asked(browser, page, liar.url, log, one)
+        words = asked(browser, page, liar.url, log, one)
+        assert words.startswith("the log: It differs") and "must be those of its checkpoint" in words

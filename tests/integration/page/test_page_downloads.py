@@ -46,6 +46,10 @@ def test_downloads_are_the_tables_of_the_api_with_times_and_views(
     assert set(found) >= {(k, view) for k in (1, 2) for view in ("raw", "consistent")}
     assert {number for number, _ in found} == {1, 2}
     assert b'"standard_error"' in fetched(browser, "this-round", "JSON")
+    check = browser.find_element(By.CSS_SELECTOR, ".to-check")
+    assert [link.text for link in check.find_elements(By.TAG_NAME, "a")] == ["release", "counts", "survey"]
+    assert "its mistakes, not its lies" in check.text and "verify.html" in check.text
+    assert fetched(browser, "to-check", "release").startswith(b'{"accounting"')
 
 
 def test_parquet_is_offered_where_the_server_can_write_it(

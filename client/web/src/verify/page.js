@@ -139,17 +139,26 @@ async function* listed(base, path, key, more = '') {
   }
 }
 
-/** Return the log of a server; null where no key is given. @param {string} base @param {string} key @param {string} witnesses */
-async function logOf(base, key, witnesses) {
-  if (!key.trim()) return null;
-  const known = witnesses.split(/\s+/).filter(Boolean).map((each) => readKey(each, WITNESS));
+/** @typedef {Awaited<ReturnType<verdicts>>} Found */
+
+/** Return what is said of a server, and of its log where a key is given. @param {string} base @param {string} key @param {string} witnesses @returns {Promise<Found>} */
+async function ofServer(base, key, witnesses) {
+  const given = await published(base);
+  if (!key.trim()) return verdicts(given);
+  const own = await readKey(key, LOG);
+  const known = await Promise.all(witnesses.split(/\s+/).filter(Boolean).map((each) => readKey(each, WITNESS)));
   /** @param {string} path */
   const get = async (path) => {
     const response = await fetch(`${base}/log/${path}`);
     if (!response.ok) throw new Error(`${base}/log/${path} answered ${response.status}`);
     return new Uint8Array(await response.arrayBuffer());
   };
-  return readLog(get, await readKey(key, LOG), await Promise.all(known));
+  try {
+    return await verdicts(given, await readLog(get, own, known));
+  } catch (error) {
+    const verdict = error instanceof Refused ? /** @type {const} */ ('differs') : /** @type {const} */ ('unknown');
+    return [{ name: 'the log', verdict, lines: [String(error)] }, ...(await verdicts(given))];
+  }
 }
 
 const WORDS = { right: 'What was checked is right', differs: 'It differs', unknown: 'Not known' };
@@ -157,7 +166,7 @@ const WORDS = { right: 'What was checked is right', differs: 'It differs', unkno
 /** Check files that are picked or dropped on a page, and a server that it is given the address of. @param {Document} page */
 export function start(page) {
   const results = /** @type {HTMLElement} */ (page.getElementById('results'));
-  /** @param {() => Promise<Awaited<ReturnType<verdicts>>>} work */
+  /** @param {() => Promise<Found>} work */
   const show = async (work) => {
     results.textContent = 'Checking ...';
     delete results.dataset.done;
@@ -201,6 +210,6 @@ export function start(page) {
     event.preventDefault();
     const [server, key, witnesses] = ['server', 'key', 'witnesses'].map((name) => String(new FormData(form).get(name)));
     const base = server.trim().replace(/\/+$/, '');
-    void show(async () => verdicts(await published(base), await logOf(base, key, witnesses)));
+    void show(() => ofServer(base, key, witnesses));
   });
 }

@@ -13,6 +13,8 @@ pub struct Asked {
     pub of: Vec<Option<String>>,
     pub points: Option<Vec<Option<f64>>>,
     pub score: Option<(f64, f64)>,
+    /// The attributes of every part of a bundle.
+    pub parts: Option<Vec<Vec<String>>>,
 }
 
 const MISSING: &str = "missing";
@@ -30,6 +32,7 @@ impl Asked {
             of: vec![],
             points: None,
             score: None,
+            parts: None,
         };
         if found.fields.len() == 16 {
             found.single(inputs)?;
@@ -42,6 +45,23 @@ impl Asked {
                 let ends = form[4].array_of(2)?;
                 found.score = Some((ends[0].float()?, ends[1].float()?));
             }
+            "transition" => found.transition(&form)?,
+            "key_value" => {
+                let attribute = found.fields[5].array()?[0].array_of(4)?.to_vec();
+                let ends = attribute[3].array()?;
+                let end = |i: usize| ends[i].float().or_else(|_| Ok(ends[i].int(-MOST, MOST)? as f64));
+                let points = grid(end(0)?, end(1)?, form[1].index(2, inputs)?);
+                found.values = number_names(&points);
+                found.values.push("absent".to_string());
+                found.points = Some(points.iter().copied().map(Some).chain([None, None]).collect());
+                found.grouped(&["present", "absent", MISSING], &[points.len(), 1, 1]);
+            }
+            "set" => {
+                found.values = names(found.fields[5].array()?[0].array_of(4)?)?;
+                found.values.push(MISSING.to_string());
+                found.of = vec![None; inputs];
+            }
+            "bundle" => found.bundle(&form)?,
             _ => return Err("a form that this checker does not know"),
         }
         Ok(found)
@@ -100,18 +120,69 @@ impl Asked {
         Ok(())
     }
 
+    /// Give every value its category, and the last value its name.
+    fn grouped(&mut self, names: &[&str], sizes: &[usize]) {
+        self.categories = names.iter().map(|name| name.to_string()).collect();
+        let row = labels(sizes);
+        self.of = row.iter().map(|&c| Some(self.categories[c].clone())).collect();
+        self.values.push(MISSING.to_string());
+        self.rows.push(row);
+    }
+
+    fn transition(&mut self, form: &[Value]) -> Answer<()> {
+        let own = reading(self.fields[5].array()?[0].array_of(4)?, &form[2])?;
+        let r = own.len() - 1;
+        let pair = |a: usize, b: usize| format!("{} > {}", own[a], own[b]);
+        let pairs = |many: usize| (0..many * many).map(move |i| (i / many, i % many));
+        match form[4].text()? {
+            "direction" => self.values = ["up", "same", "down"].map(String::from).to_vec(),
+            "pairs" => self.values = pairs(r + 1).take(r * (r + 2)).map(|(a, b)| pair(a, b)).collect(),
+            _ => {
+                let moved = pairs(r).filter(|(a, b)| a != b).map(|(a, b)| pair(a, b));
+                self.values = (0..r).map(|a| pair(a, a)).chain(moved).collect();
+                self.grouped(&["same", "changed", MISSING], &[r, r * (r - 1), 1]);
+                return Ok(());
+            }
+        }
+        self.grouped(&["answered", MISSING], &[self.values.len(), 1]);
+        Ok(())
+    }
+
+    fn bundle(&mut self, form: &[Value]) -> Answer<()> {
+        let attributes = self.fields[5].array()?.to_vec();
+        let (mut ids, mut named) = (vec![], vec![]);
+        for (attribute, item) in attributes.iter().zip(form[1].array()?) {
+            let (attribute, names) = (attribute.array_of(4)?, &item.array_of(2)?[1]);
+            let id = attribute[0].text()?.to_string();
+            named.push(reading(attribute, names)?.iter().map(|name| format!("{id}: {name}")).collect::<Vec<_>>());
+            ids.push(id);
+        }
+        self.categories = named.concat();
+        for table in form[2].array()? {
+            let mut cells = vec![String::new()];
+            for member in table.array()? {
+                let own = &named[member.index(0, named.len() - 1)?];
+                let joined = |left: &String, name: &String| {
+                    if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
+                };
+                cells = cells.iter().flat_map(|left| own.iter().map(move |name| joined(left, name))).collect();
+            }
+            self.values.extend(cells);
+        }
+        self.of = vec![None; self.values.len()];
+        let (orders, members) = (self.ints("orders")?, self.ints("members")?);
+        let mut rest = members.iter().map(|&n| ids[fit::<i128>(n - 1)].clone());
+        self.parts = Some(orders.iter().map(|&n| rest.by_ref().take(fit(n)).collect()).collect());
+        Ok(())
+    }
+
     fn table(&mut self, form: &[Value], inputs: usize) -> Answer<()> {
         let attributes = self.fields[5].array()?.to_vec();
         let mut repeat = inputs;
         self.values = vec![String::new()];
         for (attribute, item) in attributes.iter().zip(form[1].array()?) {
             let (attribute, named) = (attribute.array_of(4)?, &item.array_of(2)?[1]);
-            let mut own = if named.is_nil() {
-                names(attribute)?
-            } else {
-                named.array()?.iter().map(|name| Ok(name.text()?.to_string())).collect::<Answer<_>>()?
-            };
-            own.push(MISSING.to_string());
+            let own = reading(attribute, named)?;
             let joined = |left: &String, name: &String| {
                 if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
             };
@@ -127,14 +198,26 @@ impl Asked {
     }
 }
 
+fn texts(value: &Value) -> Answer<Vec<String>> {
+    value.array()?.iter().map(|name| Ok(name.text()?.to_string())).collect()
+}
+
+/// The names of what a reading tells apart, missing included.
+fn reading(attribute: &[Value], named: &Value) -> Answer<Vec<String>> {
+    let mut own = if named.is_nil() { names(attribute)? } else { texts(named)? };
+    own.push(MISSING.to_string());
+    Ok(own)
+}
+
 /// The names of the values of a discrete attribute.
 fn names(attribute: &[Value]) -> Answer<Vec<String>> {
-    if attribute[2].text()? == "label" {
-        return attribute[3].array()?.iter().map(|label| Ok(label.text()?.to_string())).collect();
+    if ["label", "set"].contains(&attribute[2].text()?) {
+        return texts(&attribute[3]);
     }
-    let ends = attribute[3].array_of(2)?;
+    let ends = attribute[3].array()?;
     must(attribute[2].text()? == "integer", "a domain that this checker does not know")?;
-    Ok((ends[0].int(-MOST, MOST)?..=ends[1].int(-MOST, MOST)?).map(|n| n.to_string()).collect())
+    let numbers = (ends[0].int(-MOST, MOST)?..=ends[1].int(-MOST, MOST)?).map(|n| n.to_string());
+    Ok(numbers.chain((ends.len() == 3).then(|| "absent".to_string())).collect())
 }
 
 fn grid(low: f64, high: f64, points: usize) -> Vec<f64> {

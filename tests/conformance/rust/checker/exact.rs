@@ -43,6 +43,10 @@ impl Exact {
         Exact { minus: self.minus != other.minus, top, bottom }
     }
 
+    pub fn minus(&self, other: &Exact) -> Exact {
+        self.plus(&Exact { minus: !other.minus, ..other.clone() })
+    }
+
     pub fn inverse(&self) -> Exact {
         Exact { minus: self.minus, top: self.bottom.clone(), bottom: self.top.clone() }
     }

@@ -92,7 +92,7 @@ fn uncovered(part: &Json, path: String, covered: &BTreeSet<String>, found: &mut 
 fn whole(checked: &mut Checked, survey: &Survey, asked: &Asked, document: &Json, data: &[u8]) -> Answer<()> {
     let start = facts(checked, survey, asked, document)?;
     let Some(counts) = counts_of(checked, survey, asked, document, data, start)? else { return Ok(()) };
-    let found = if asked.score.is_none() { families(asked, &counts)? } else { None };
+    let found = if asked.score.is_none() && asked.parts.is_none() { families(asked, &counts)? } else { None };
     let due = [&asked.values, &asked.categories];
     let none = asked.score.is_some();
     for (i, kind) in KINDS.iter().enumerate() {
@@ -115,6 +115,20 @@ fn whole(checked: &mut Checked, survey: &Survey, asked: &Asked, document: &Json,
     let right = said.len() == asked.of.len() && said.iter().zip(&asked.of).all(fits);
     checked.fact("values: categories", right || none, "those of the survey");
     checked.cover(&["values.category"]);
+    if let Some(parts) = &asked.parts {
+        let lines = document.get("parts")?.items()?;
+        let reports = lines.iter().zip(&counts.cells).map(|(line, &due)| Ok(line.get("reports")?.whole() == Some(due)));
+        let right = lines.len() == parts.len() && reports.collect::<Answer<Vec<_>>>()?.iter().all(|&same| same);
+        checked.fact("parts: reports", right, "those of the counts");
+        for (i, (line, (due, share))) in lines.iter().zip(parts.iter().zip(asked.ints("shares")?)).enumerate() {
+            let said = line.get("attributes")?.items()?.iter().map(Json::text);
+            checked.fact("parts: attributes", said.eq(due.iter().map(|id| Some(id.as_str()))), due.join(", "));
+            let expected = Exact::of(counts.n * share, 1 << 32).float();
+            checked.number(&format!("parts[{i}].expected"), line.get("expected")?.number()?, Some(expected));
+        }
+        checked.cover(&["parts.reports", "parts.attributes"]);
+        return Ok(());
+    }
     if found.is_none() && !none {
         normal_equations(checked, survey, asked, document, &counts)?;
     }
@@ -259,7 +273,18 @@ fn bins_of(survey: &Survey, asked: &Asked, counts: &Counts) -> Answer<(Option<i1
             (bins, whole)
         }
         Kind::Orbits(_) => orbit_bins(asked, channel.inputs, counts)?,
-        Kind::Items(_) | Kind::Parts(_) => return Err("a kind of channel that this checker does not know"),
+        Kind::Items(items) => (items.inputs + items.most, all(cells) == asked.int("size")? * n),
+        Kind::Parts(parts) => {
+            let (many, ends) = (parts.sets.len(), parts.sets.iter().map(|set| set.inputs).sum::<usize>());
+            let mut whole = cells.len() == many + ends && all(&cells[..many]) == n;
+            let mut at = many;
+            for (j, set) in parts.sets.iter().enumerate().filter(|_| cells.len() == many + ends) {
+                let own = &cells[at..at + set.inputs];
+                whole &= all(own) == set.size as i128 * cells[j] && own.iter().all(|&cell| cell <= cells[j]);
+                at += set.inputs;
+            }
+            (many + ends, whole)
+        }
         _ => (fit(channel.outputs), all(cells) == n),
     };
     Ok((Some(bins as i128), agree && cells.len() == bins))
@@ -474,6 +499,13 @@ fn consistent(checked: &mut Checked, asked: &Asked, document: &Json) -> Answer<(
     checked.cover(&["consistent.values", "consistent.categories"]);
     if [0, 1].iter().any(|&i| raw[i].len() != shown[i].len()) {
         checked.fact("consistent: how many", false, "all cells");
+        return Ok(());
+    }
+    if asked.rows.is_empty() {
+        // Items of sets, each by itself.
+        for (i, (&said, &raw)) in shown[0].iter().zip(&raw[0]).enumerate() {
+            checked.number(&format!("consistent.values[{i}].share"), said, raw.map(|x| x.clamp(0.0, 1.0)));
+        }
         return Ok(());
     }
     let mut group = |path: &str, which: usize, members: &[usize], total: Option<f64>| {

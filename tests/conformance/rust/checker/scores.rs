@@ -61,11 +61,25 @@ pub fn families(asked: &Asked, counts: &Counts) -> Answer<Families> {
             };
             (own.iter().map(hidden).collect(), categories)
         }
-        "unary" => supports((asked.int("held")?, asked.int("other")?, 1 << 31), asked, counts)?,
+        "unary" => {
+            let odds = ["held", "other"].map(|key| Ok(Exact::of(asked.int(key)?, 1 << 31)));
+            let [p, q] = odds;
+            supports(&p?, &q?, asked, counts)?
+        }
+        "set" => {
+            let (items, most, size) = (asked.int("inputs")?, asked.int("most")?, asked.int("size")?);
+            let hit = Exact::of(asked.spec("held")?.int(0, 1 << 63)?, 1 << 63);
+            let missed = choose(items, size).inverse();
+            let met = choose(items + most, size).minus(&choose(items, size)).inverse();
+            let (other, every) = (choose(items - 1, size - 1), choose(items + most - 1, size - 1));
+            let beside = every.minus(&other).times(&met).times(&hit);
+            let rest = Exact::of(1, 1).minus(&hit).times(&other).times(&missed);
+            supports(&hit.times(&every).times(&met), &beside.plus(&rest), asked, counts)?
+        }
         "subset" => {
             let (k, size, held) = (asked.int("inputs")?, asked.int("size")?, asked.int("held")?);
             let other = held * (size - 1) + ((1 << 32) - held) * size;
-            supports((held * (k - 1), other, (k - 1) << 32), asked, counts)?
+            supports(&Exact::of(held, 1 << 32), &Exact::of(other, (k - 1) << 32), asked, counts)?
         }
         "local_hashing" => {
             let (inputs, q) = (asked.int("inputs")?, asked.int("buckets")?);
@@ -76,7 +90,8 @@ pub fn families(asked: &Asked, counts: &Counts) -> Answer<Families> {
             }
             let (seeds, together) = ((points - 1) / (q - 1), (points / q - 1) / (q - 1));
             let low = u * seeds + (t - u) * together;
-            supports((low + (t - u) * (points / q), low, seeds * (t + (q - 1) * u)), asked, counts)?
+            let total = seeds * (t + (q - 1) * u);
+            supports(&Exact::of(low + (t - u) * (points / q), total), &Exact::of(low, total), asked, counts)?
         }
         _ => return Ok(None),
     }))
@@ -297,18 +312,28 @@ fn elsewhere((v, k): Moments, populations: [(f64, f64, f64); 2]) -> Moments {
 }
 
 /// Cells that are in a share p of the reports of their own devices, and in q of all others': (C/n - q) / (p - q).
-fn supports((p, q, whole): (i128, i128, i128), asked: &Asked, counts: &Counts) -> Answer<(Vec<Cell>, Vec<Cell>)> {
-    let (low, high) = (over(-q, p - q), over(whole - q, p - q));
-    let odds = (over(p, whole), over(q, whole));
+fn supports(p: &Exact, q: &Exact, asked: &Asked, counts: &Counts) -> Answer<(Vec<Cell>, Vec<Cell>)> {
+    let one = Exact::of(1, 1);
+    let gain = p.minus(q).inverse();
+    let base = Exact::of(0, 1).minus(q).times(&gain);
+    let (low, high) = (base.float(), one.minus(q).times(&gain).float());
+    let odds = (p.float(), q.float());
     let moments = |share: f64| central(&[high, low], &[share, 1.0 - share]);
-    let law = counted(moments(odds.0), moments(odds.1), over(whole, p - q), odds);
+    let law = counted(moments(odds.0), moments(odds.1), gain.float(), odds);
     let cell = Cell { exact: Exact::of(0, 1), estimate: None, law: Some(law), least: low, most: high };
-    let gain = Exact::of(whole, p - q).times(&Exact::of(1, counts.n));
-    let own = |&count: &i128| told(&cell, gain.times(&Exact::of(count, 1)).plus(&Exact::of(-q, p - q)));
+    let each = gain.times(&Exact::of(1, counts.n));
+    let own = |&count: &i128| told(&cell, each.times(&Exact::of(count, 1)).plus(&base));
     let values: Vec<Cell> = counts.cells[..fit(asked.int("inputs")?)].iter().map(own).collect();
     let groups: Vec<Vec<usize>> = asked.rows.iter().flat_map(|row| members_of(row)).collect();
     let alone = groups.iter().all(|members| members.len() == 1);
     let none = Cell { law: None, ..cell.clone() };
     let of = |members: &Vec<usize>| if alone { values[members[0]].clone() } else { told(&none, summed(&values, members)) };
     Ok((values.clone(), groups.iter().map(of).collect()))
+}
+
+/// How many subsets of k there are.
+fn choose(n: i128, k: i128) -> Exact {
+    (1..=k).fold(Exact::of(1, 1), |found, i| found.times(&Exact::of(n - k + i, 1))).times(
+        &(1..=k).fold(Exact::of(1, 1), |found, i| found.times(&Exact::of(i, 1))).inverse(),
+    )
 }
