@@ -162,10 +162,7 @@ impl Asked {
             let mut cells = vec![String::new()];
             for member in table.array()? {
                 let own = &named[member.index(0, named.len() - 1)?];
-                let joined = |left: &String, name: &String| {
-                    if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
-                };
-                cells = cells.iter().flat_map(|left| own.iter().map(move |name| joined(left, name))).collect();
+                cells = crossed(&cells, own);
             }
             self.values.extend(cells);
         }
@@ -183,11 +180,7 @@ impl Asked {
         for (attribute, item) in attributes.iter().zip(form[1].array()?) {
             let (attribute, named) = (attribute.array_of(4)?, &item.array_of(2)?[1]);
             let own = reading(attribute, named)?;
-            let joined = |left: &String, name: &String| {
-                if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
-            };
-            let values = self.values.iter().flat_map(|left| own.iter().map(move |name| joined(left, name)));
-            self.values = values.collect();
+            self.values = crossed(&self.values, &own);
             repeat /= own.len();
             self.rows.push((0..inputs).map(|x| x / repeat % own.len()).collect());
             let id = attribute[0].text()?;
@@ -200,6 +193,14 @@ impl Asked {
 
 fn texts(value: &Value) -> Answer<Vec<String>> {
     value.array()?.iter().map(|name| Ok(name.text()?.to_string())).collect()
+}
+
+/// The names of cells, each with one more name behind it.
+fn crossed(cells: &[String], own: &[String]) -> Vec<String> {
+    let joined = |left: &String, name: &String| {
+        if left.is_empty() { name.clone() } else { format!("{left} / {name}") }
+    };
+    cells.iter().flat_map(|left| own.iter().map(move |name| joined(left, name))).collect()
 }
 
 /// The names of what a reading tells apart, missing included.
