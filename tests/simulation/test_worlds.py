@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mutants import MUTANTS, UNSEEN
 from shrink import off_the_ordinary, shrunk
-from simulate import run, shortest
+from simulate import run, shortest, traces
 
-HERE = Path(__file__).parent
 SEEDS = {"node": 60, "cluster": 16}
 PARTS = 4
-TRACES = """
-from simulate import WORLDS, run
-for kind in WORLDS:
-    for seed in range(2):
-        print(run(seed, kind=kind)[1].trace.hexdigest())
-"""
-PLACES = os.pathsep.join([str(HERE), str(HERE.parent / "harness")])
 FOUND_WITHIN = 60
 """Seeds in which each mistake must be found, but for those of UNSEEN; evidence has the first of each."""
 
@@ -41,16 +29,7 @@ def test_every_mistake_is_found(mutant: str) -> None:
 
 
 def test_a_seed_makes_the_same_world_under_any_order_of_hashes() -> None:
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", TRACES],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": PLACES},
-        ).stdout
-        for seed in ("0", "0", "1", "2")
-    }
+    said = traces(2)
     assert len(said) == 1
     assert len(set(said.pop().split())) == 4
 
