@@ -27,7 +27,7 @@ from scipy.stats import beta, binom
 from hubbub.estimation import Estimate
 from hubbub.estimation.choice import AnyEstimator
 from hubbub.estimation.intervals.laws import CellLaw
-from hubbub.estimation.intervals.two_binomials import two_binomials_interval
+from hubbub.estimation.intervals.skew_score import two_binomials_interval
 from hubbub.testing import SeededSource, seeded
 
 POPULATIONS = ("zipf", "spike", "even", "missing")

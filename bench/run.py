@@ -25,7 +25,7 @@ from harness import best, integers, line, survey_text
 import hubbub
 from hubbub.channels import Channel, SetChannel
 from hubbub.estimation import Estimate, InverseEstimator, estimator_for
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.tree import tree
 from hubbub.wire import record as records
 from hubbub.wire import report as wire

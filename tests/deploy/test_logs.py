@@ -11,8 +11,7 @@ import traceback
 import pytest
 from command import hubbub_apart
 
-from hubbub_deploy.cli import _parser
-from hubbub_deploy.logs import as_json_lines
+from hubbub_deploy.cli import _parser, as_json_lines
 
 
 def _speak() -> None:

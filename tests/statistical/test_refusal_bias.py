@@ -12,7 +12,7 @@ from hubbub import Survey
 from hubbub import mechanisms as m
 from hubbub.channels.finite import DenseChannel
 from hubbub.errors import ParameterError
-from hubbub.estimation.selection import selection_bound
+from hubbub.estimation.poison import selection_bound
 from hubbub.filter import BayesianFilter, Query
 from hubbub.testing import seeded
 from hubbub_aggregator.release.enrolment import FleetStatement

@@ -18,13 +18,21 @@ In a node the gateway answers the last three (`hubbub_collector.gateway`), and i
 What is refused is a problem (RFC 9457) with `subject`, `rule` and `value`. Every document has an entity tag
 and `Cache-Control: no-cache`: a browser may keep it, and asks before showing it again. Sealed rounds too, for
 a demo that starts anew at the same address may seal other numbers under the same survey.
+
+A read token is asked for before page and API; health and metrics stay open. Programs send it as
+`Authorization: Bearer TOKEN`. A browser asks its reader for a name and a password (Basic): the name is
+anything, the password the token; from then on page, stream and downloads send it.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -41,7 +49,6 @@ from hubbub_aggregator.web.documents import csv_name, etag, to_csv, to_json
 from hubbub_aggregator.web.events import HEARTBEAT_S, POLL_S, Events
 from hubbub_aggregator.web.metrics import ViewCollector
 from hubbub_aggregator.web.read_api import ReadApi
-from hubbub_aggregator.web.read_token import ReadToken
 from hubbub_aggregator.web.responses import (
     CSV,
     GZIP_BYTES,
@@ -236,3 +243,46 @@ def _unknown_survey(digest: str) -> Response:
     return problem(
         404, "survey", "must be the digest (32 hexadecimal digits) of a survey listed at /api/surveys", digest
     )
+
+
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths without a token: load balancers and Prometheus read them, and they hold no estimate."""
+
+
+class ReadToken:
+    """An ASGI wrapper that answers 401 to whoever does not know the token.
+
+    Args:
+        app: The page and its API.
+        token: The token.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str) -> None:
+        self._app, self._token = app, token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, 401 where it does not know the token."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(scope):
+            await self._app(scope, receive, send)
+            return
+        answer = problem(401, "authorization", "must be the token of this server, as Bearer or as Basic", "")
+        for way in ("Bearer", "Basic"):
+            answer.headers.append("www-authenticate", f'{way} realm="hubbub", charset="UTF-8"')
+        await answer(scope, receive, send)
+
+    def _is_known(self, scope: Scope) -> bool:
+        given = [value for name, value in scope["headers"] if name == b"authorization"]
+        return len(given) == 1 and hmac.compare_digest(_secret(given[0]), self._token)
+
+
+def _secret(authorization: bytes) -> bytes:
+    """Return the token of a header, empty where it has none."""
+    way, _, rest = authorization.strip().partition(b" ")
+    if way.lower() == b"bearer":
+        return rest.strip()
+    if way.lower() == b"basic":
+        try:
+            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
+        except binascii.Error:
+            return b""
+    return b""

@@ -29,10 +29,9 @@ from hubbub_client.agent.answerer import Answerer, random_id
 from hubbub_client.agent.background import Background
 from hubbub_client.agent.device_state import DeviceState, decode_attribute
 from hubbub_client.agent.enrolments import Enrolments
-from hubbub_client.agent.logged import LOGGED_PATH, out_of_log
 from hubbub_client.agent.policy import Policy
 from hubbub_client.agent.sender import OutboxUploader
-from hubbub_client.agent.signed_lists import SignedLists
+from hubbub_client.agent.signed_lists import LOGGED_PATH, SignedLists, out_of_log
 from hubbub_client.agent.strict import check_opt_in, check_value, strict_mode
 from hubbub_client.agent.values import Values
 from hubbub_client.errors import ClientError, TransportError

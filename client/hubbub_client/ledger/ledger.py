@@ -16,10 +16,10 @@ from typing import Final, Literal, cast
 
 from hubbub.wire import Outcome
 from hubbub_client.errors import LedgerCorruptError
-from hubbub_client.ledger import kept_values
 from hubbub_client.ledger.database import Database
-from hubbub_client.ledger.refusals import SELECT, decode_refusals, write_refusal
 from hubbub_client.ledger.stored import (
+    SELECT_KEPT,
+    SELECT_REFUSALS,
     SpentBudget,
     StoredAnswer,
     StoredAttribute,
@@ -27,6 +27,10 @@ from hubbub_client.ledger.stored import (
     StoredEnrolment,
     StoredRefusal,
     StoredValue,
+    decode_kept_values,
+    decode_refusals,
+    write_kept_value,
+    write_refusal,
 )
 from hubbub_client.ledger.transcript import GENESIS, Kind, TranscriptEntry, closing_checksum, entry_checksum
 from hubbub_client.surveys.stored_list import StoredList
@@ -46,7 +50,7 @@ class Ledger(Database):
 
     def kept_values(self) -> list[StoredValue]:
         """Return every evolving value that was set for a round still to be answered."""
-        return kept_values.decode_kept_values(self._read(kept_values.SELECT))
+        return decode_kept_values(self._read(SELECT_KEPT))
 
     def consents(self) -> dict[str, bool]:
         """Return the owner's answers to surveys and attributes, by subject; see `subject_of` in `policy`."""
@@ -61,7 +65,7 @@ class Ledger(Database):
 
     def refusals(self) -> list[StoredRefusal]:
         """Return surveys that asked and were refused, the newest first."""
-        return decode_refusals(self._read(SELECT))
+        return decode_refusals(self._read(SELECT_REFUSALS))
 
     def keep_refusal(self, refusal: StoredRefusal) -> None:
         """Store why a survey was refused, in place of an earlier reason."""
@@ -147,7 +151,7 @@ class Ledger(Database):
     def keep_value(self, kept: StoredValue) -> None:
         """Keep an evolving value, of now and of earlier rounds, in place of what was kept of it."""
         with self._transaction() as db:
-            kept_values.write_kept_value(db, kept)
+            write_kept_value(db, kept)
 
     def set_paused(self, state: Literal["paused", "running"]) -> None:
         """Pause the agent, or let it run."""
@@ -269,7 +273,7 @@ class Ledger(Database):
             )
             db.execute("INSERT INTO outbox (id, report) VALUES (?, ?)", (report_id, report))
             for each in kept:
-                kept_values.write_kept_value(db, each)
+                write_kept_value(db, each)
             if check is not None:
                 db.execute(
                     "INSERT INTO answer_check (enrolment, round, due_s, leaf) "

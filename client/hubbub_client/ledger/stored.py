@@ -1,11 +1,22 @@
-"""The values that the ledger stores."""
+"""The values that the ledger stores, and the rows of those that are packed: kept values, and refusals.
+
+Evolving values are kept for rounds to be answered, of now and of earlier rounds. A value of now stands in its
+row as it is packed, so that it is no array. With values of earlier rounds a row has an array: the value of
+now or nil, and for each of them the digest, the round that answers, and the value. Of refusals the newest
+alone are kept.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from hubbub import wire
+from hubbub.errors import WireError
 from hubbub.wire import Outcome
+from hubbub_client.errors import LedgerCorruptError
 from hubbub_client.surveys.schedule import Refusal
 
 Fate: TypeAlias = Outcome | Literal["withdrawn"]
@@ -153,3 +164,75 @@ class SpentBudget:
 
     loss: int = 0
     committed: int = 0
+
+
+SELECT_KEPT: Final = "SELECT attribute, value, since_s, until_s FROM reading"
+
+
+def decode_kept_values(rows: Iterable[Sequence[object]]) -> list[StoredValue]:
+    """Return the values that rows of `SELECT_KEPT` hold.
+
+    Raises:
+        LedgerCorruptError: If one cannot be read.
+    """
+    return [_decoded(StoredValue(*row)) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+
+
+def _decoded(stored: StoredValue) -> StoredValue:
+    try:
+        found = wire.unpack(stored.value or b"", "kept value")
+        if not isinstance(found, list):
+            return stored
+        value, past = found
+        if not (value is None or type(value) is bytes):
+            raise ValueError
+        return replace(stored, value=value, past=tuple(_past(*each) for each in past))
+    except (WireError, TypeError, ValueError):
+        raise LedgerCorruptError("a kept value in the ledger cannot be read") from None
+
+
+def _past(digest: object, round_number: object, value: object) -> PastValue:
+    if type(digest) is not bytes or type(round_number) is not int or type(value) is not bytes:
+        raise ValueError
+    return PastValue(digest, round_number, value)
+
+
+def write_kept_value(db: sqlite3.Connection, kept: StoredValue) -> None:
+    """Write what is kept of an attribute in place of what was; delete the row if nothing is."""
+    if kept.value is None and not kept.past:
+        db.execute("DELETE FROM reading WHERE attribute = ?", (kept.attribute,))
+        return
+    packed = wire.pack([kept.value, [list(each) for each in kept.past]]) if kept.past else kept.value
+    db.execute(
+        "INSERT OR REPLACE INTO reading (attribute, value, since_s, until_s) VALUES (?, ?, ?, ?)",
+        (kept.attribute, packed, kept.since_s, kept.until_s),
+    )
+
+
+MAX_REFUSALS: Final = 64
+"""Refusals kept, the newest: a collector that serves thousands of surveys must not fill the disk."""
+
+SELECT_REFUSALS: Final = (
+    "SELECT digest, survey_id, version, title, epsilon, reason, headroom, at_s FROM refusal "
+    "ORDER BY at_s DESC, digest"
+)
+
+_UNTOLD: Final = -1.0
+"""In the column of a refusal's headroom: not told, because it could have told an answer."""
+
+
+def decode_refusals(rows: Iterable[Sequence[object]]) -> list[StoredRefusal]:
+    """Return the refusals that rows of `SELECT_REFUSALS` hold."""
+    kept = [StoredRefusal(*row) for row in rows]  # type: ignore[arg-type]  # STRICT columns
+    return [replace(one, headroom=None) if one.headroom == _UNTOLD else one for one in kept]
+
+
+def write_refusal(db: sqlite3.Connection, refusal: StoredRefusal) -> None:
+    """Write a refusal in place of what was said of its survey before, and drop the oldest."""
+    told = replace(refusal, headroom=_UNTOLD) if refusal.headroom is None else refusal
+    db.execute("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(told))
+    db.execute(
+        "DELETE FROM refusal WHERE digest NOT IN "
+        "(SELECT digest FROM refusal ORDER BY at_s DESC, digest LIMIT ?)",
+        (MAX_REFUSALS,),
+    )

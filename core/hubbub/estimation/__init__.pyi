@@ -66,7 +66,7 @@ from hubbub.estimation.rounds.trend import (
     smoothed_trend as smoothed_trend,
 )
 from hubbub.estimation.score import ScoreEstimator as ScoreEstimator
-from hubbub.estimation.selection import selection_bound as selection_bound
+from hubbub.estimation.poison import selection_bound as selection_bound
 from hubbub.estimation.shrinkage import empirical_bayes as empirical_bayes
 from hubbub.estimation.tables.groups import (
     RefusedStatisticError as RefusedStatisticError,

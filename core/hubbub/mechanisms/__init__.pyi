@@ -31,7 +31,7 @@ from hubbub.mechanisms.levels.set_levels import SetLevels as SetLevels
 from hubbub.mechanisms.integers import with_missing as with_missing
 from hubbub.mechanisms.orbits.channel import OrbitChannel as OrbitChannel
 from hubbub.mechanisms.orbits.estimator import OrbitEstimator as OrbitEstimator
-from hubbub.mechanisms.orbits.integers import compiled as compiled
+from hubbub.mechanisms.orbits.short import compiled as compiled
 from hubbub.mechanisms.orbits.short import shortest as shortest
 from hubbub.mechanisms.participation import with_dummy_reports as with_dummy_reports
 from hubbub.mechanisms.pbgrr import PBGRR as PBGRR

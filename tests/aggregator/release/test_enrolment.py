@@ -14,7 +14,7 @@ from counting_logs import MINUTE, MemoryLog, MemoryStore, announcement, batch, r
 from surveys import LABELS
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.selection import selection_bound
+from hubbub.estimation.poison import selection_bound
 from hubbub.survey.survey import Survey
 from hubbub_aggregator.errors import DivergedError
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements

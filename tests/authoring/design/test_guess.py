@@ -7,13 +7,13 @@ import pytest
 
 from hubbub.channels.finite import FiniteChannel
 from hubbub.mechanisms.levels.levels import levels
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
 from hubbub_authoring import mechanisms
 from hubbub_authoring.design.guess import best_guess
 from hubbub_authoring.floor import Weights
-from hubbub_authoring.floor.mixture import best_mixture
+from hubbub_authoring.mechanisms.orbits import best_mixture
 
 
 def orbit_channel(missing):

@@ -9,14 +9,14 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.levels.levels import levels
 from hubbub.mechanisms.orbits.estimator import OrbitEstimator
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
 from hubbub_authoring import mechanisms
 from hubbub_authoring.design import Workload, accuracy
 from hubbub_authoring.design.leverage import ends, worst_mean
 from hubbub_authoring.floor import Weights
-from hubbub_authoring.floor.mixture import best_mixture
+from hubbub_authoring.mechanisms.orbits import best_mixture
 
 # PB-GRR, 3 categories of 2, epsilon 1, boost .5: computed apart from explicit matrices.
 KNOWN = {(0,): 5.256371, (0, 1): 2.689900, (0, 2): 4.833896, (0, 2, 4): 4.411421}

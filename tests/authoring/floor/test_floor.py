@@ -9,7 +9,7 @@ import pytest
 from general_solver import error_of, every_set, random_channel
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.tree.shares import middle as middle_points
 from hubbub_authoring.floor import (
     Weights,

@@ -17,7 +17,7 @@ from hubbub import transparency as tlog
 from hubbub.survey import SurveyList, public_text
 from hubbub.wire import encode_surveys, pack
 from hubbub_client import Agent, ClientError, ListRefusedError
-from hubbub_client.agent.logged import MAX_AGE_S, out_of_log
+from hubbub_client.agent.signed_lists import MAX_AGE_S, out_of_log
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_client.upload import Response
 

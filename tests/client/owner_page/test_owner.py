@@ -14,7 +14,7 @@ from hubbub.mechanisms.registry import KINDS
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
 from hubbub_client import Account, Agent
-from hubbub_client.ledger.refusals import MAX_REFUSALS
+from hubbub_client.ledger.stored import MAX_REFUSALS
 from hubbub_client.owner_page import descriptions
 from hubbub_client.surveys.schedule import Refusal
 

@@ -7,10 +7,10 @@ import pytest
 
 from hubbub.estimation import estimator_for
 from hubbub.mechanisms.orbits.channel import OrbitChannel
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.testing import seeded
 from hubbub_authoring.floor import Weights
-from hubbub_authoring.floor.mixture import best_mixture
+from hubbub_authoring.mechanisms.orbits import best_mixture
 
 
 def every_set(channel: OrbitChannel) -> tuple[list[bytes], np.ndarray]:

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hubbub.estimation import estimator_for
 from hubbub.estimation.intervals import MixedLaw, score_interval
-from hubbub.estimation.intervals.two_binomials import log_tail
+from hubbub.estimation.intervals.skew_score import log_tail
 from hubbub.mechanisms import grr
 
 Interval = Callable[..., tuple[np.ndarray, np.ndarray]]

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from hubbub.mechanisms.orbits import batches, sampling
 from hubbub.mechanisms.orbits.channel import OrbitChannel
-from hubbub.mechanisms.orbits.integers import compiled
+from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.numeric.packed_subsets import packed_rows
 from hubbub.testing import seeded

@@ -17,14 +17,12 @@ from set_contract import SetCase, SetContract, packed, probe
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import with_dummy_reports
 from hubbub.mechanisms.orbits.channel import OrbitChannel
-from hubbub.mechanisms.orbits.integers import compiled
 from hubbub.mechanisms.orbits.sampling import Orbit
-from hubbub.mechanisms.orbits.short import ShortOrbitChannel, shortest
+from hubbub.mechanisms.orbits.short import ShortOrbitChannel, compiled, shortest
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
 from hubbub_authoring.floor import Weights, orbit_floor
-from hubbub_authoring.floor.mixture import best_mixture
-from hubbub_authoring.mechanisms.orbits import orbits
+from hubbub_authoring.mechanisms.orbits import best_mixture, orbits
 
 BOTH = Weights(0.5, 0.5)
 

@@ -26,7 +26,7 @@ from hubbub.estimation import (
     odds_ratio,
     reweighted_shares,
 )
-from hubbub.estimation.tables.chi_square import noncentral_below, upper_tail
+from hubbub.estimation.tables.independence import noncentral_below, upper_tail
 from hubbub.estimation.tables.shares import fieller
 from hubbub.mechanisms import grr, local_hashing, subset_selection, unary, with_dummy_reports
 
