@@ -29,7 +29,7 @@ from hubbub_authoring.design.expected_error import (
     expected_error as expected_error,
     report_bytes as report_bytes,
 )
-from hubbub_authoring.design.guess import Guess as Guess, best_guess as best_guess
+from hubbub_authoring.design.leverage import Guess as Guess, best_guess as best_guess
 from hubbub_authoring.design.key_value import (
     Crowd as Crowd,
     better as better,
@@ -43,7 +43,7 @@ from hubbub_authoring.design.lifetime import (
     spread as spread,
 )
 from hubbub_authoring.design.plan import AccuracyPlan as AccuracyPlan, MOST_EPSILON as MOST_EPSILON
-from hubbub_authoring.design.programme import (
+from hubbub_authoring.design.lifetime import (
     PlannedSurvey as PlannedSurvey,
     WantedSurvey as WantedSurvey,
     planned as planned,

@@ -35,8 +35,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation import AnyEstimator, Estimate, InverseEstimator, Reach, TreeEstimator, estimator_for
 from hubbub.mechanisms import middle
 from hubbub.wire import DIGEST_BYTES, ID_BYTES, Report, encode_report
-from hubbub_authoring.design.guess import Guess, best_guess
-from hubbub_authoring.design.leverage import representatives, worst_gain, worst_mean
+from hubbub_authoring.design.leverage import Guess, best_guess, representatives, worst_gain, worst_mean
 from hubbub_authoring.mechanisms.workload import Objective, Workload
 
 _EDGE = 1e-9

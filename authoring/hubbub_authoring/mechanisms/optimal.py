@@ -17,8 +17,8 @@ import numpy as np
 from hubbub.channels import CurveChannel, DenseChannel, WeightedChannel
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import integerise, middle
-from hubbub_authoring.floor.column_search import best_columns
 from hubbub_authoring.floor.columns import exp_above
+from hubbub_authoring.floor.patterns import best_columns
 from hubbub_authoring.floor.programme import Floats
 from hubbub_authoring.floor.readings import best_readings
 from hubbub_authoring.floor.spectral import cumulative_questions

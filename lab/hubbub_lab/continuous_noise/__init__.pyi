@@ -9,5 +9,5 @@ from hubbub_lab.continuous_noise.boost import (
 )
 from hubbub_lab.continuous_noise.noise import NoiseKernel as NoiseKernel
 from hubbub_lab.continuous_noise.pair import PairLoss as PairLoss
-from hubbub_lab.continuous_noise.pair_search import PairSearch as PairSearch
+from hubbub_lab.continuous_noise.pair import PairSearch as PairSearch
 from hubbub_lab.continuous_noise.profile import Profile as Profile

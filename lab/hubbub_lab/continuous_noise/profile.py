@@ -34,8 +34,7 @@ from hubbub_lab.continuous_noise.boost import (
 )
 from hubbub_lab.continuous_noise.mixtures import GammaLaplace, LaplaceMixture
 from hubbub_lab.continuous_noise.noise import Gaussian, Laplace, NoiseKernel, UniformNoise
-from hubbub_lab.continuous_noise.pair import PairLoss
-from hubbub_lab.continuous_noise.pair_search import PairSearch
+from hubbub_lab.continuous_noise.pair import PairLoss, PairSearch
 from hubbub_lab.continuous_noise.random_scale import RandomScale, noise_of
 
 __all__ = [

@@ -7,7 +7,7 @@ from hubbub_lab.evaluation.people import (
     values_of as values_of,
 )
 from hubbub_lab.evaluation.plots import as_typed as as_typed, log_axes as log_axes, plot as plot
-from hubbub_lab.evaluation.rand_hie import load as load
+from hubbub_lab.evaluation.people import load as load
 from hubbub_lab.evaluation.report import (
     Evaluation as Evaluation,
     Rows as Rows,

@@ -2,12 +2,20 @@
 
 The file is the analyst's own, read on their machine, so the summary may quote fields that are no values of
 the domain; nothing of it leaves the terminal.
+
+The demo's people are of the RAND Health Insurance Experiment, as the statsmodels package carries it: 20,190
+person-years (the public extract names no persons, so each person-year gets a device of its own): visits to a
+doctor in the year, an index of chronic diseases, self-rated health. Source: Newhouse et al., RAND Health
+Insurance Experiment; file `randhie.csv` of statsmodels.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -157,3 +165,37 @@ def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> dic
     if strange := sorted(named.keys() - columns.keys()):
         raise LabError(f"--column must name one of {', '.join(sorted(columns))}, got {', '.join(strange)}")
     return columns
+
+
+PEOPLE = 20_190
+_FILE = Path("datasets", "randhie", "src", "randhie.csv")
+
+
+def load() -> dict[str, list[object]]:
+    """Return the three attributes, one entry per person-year, keyed by attribute id.
+
+    "visits": int, 0..77. "health": "excellent", "good", "fair" or "poor". "diseases": float, 0..58.6.
+
+    Raises:
+        LabError: statsmodels, or the file in it, is not installed.
+    """
+    spec = find_spec("statsmodels")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    path = Path(folders[0]) / _FILE if folders else None
+    if path is None or not path.is_file():
+        raise LabError("the demo's data needs the package statsmodels: pip install 'hubbub[demo]'")
+    columns: dict[str, list[object]] = {"visits": [], "health": [], "diseases": []}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            columns["visits"].append(int(row["mdvis"]))
+            columns["diseases"].append(float(row["disea"]))
+            columns["health"].append(_health(row))
+    return columns
+
+
+def _health(row: dict[str, str]) -> str:
+    """Return the file holds one indicator per level and omits "excellent"."""
+    for name, column in (("good", "hlthg"), ("fair", "hlthf"), ("poor", "hlthp")):
+        if row[column] == "1":
+            return name
+    return "excellent"

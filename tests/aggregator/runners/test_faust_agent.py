@@ -29,7 +29,7 @@ from hubbub.survey.survey import Survey
 from hubbub.wire.partition_map import PartitionMap, TopicPeriod
 from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
-from hubbub_aggregator.runners import faust_groups, faust_runner
+from hubbub_aggregator.runners import faust_runner
 from hubbub_aggregator.runners.faust_runner import create_app
 
 HEALTH = Survey.parse(LABELS)
@@ -213,10 +213,10 @@ def gathered(
         asked.append((timeout, most))
         return waiting.pop(0)
 
-    monkeypatch.setattr(faust_groups.AIOKafkaConsumerThread, "_fetch_records", fetch)
-    monkeypatch.setattr(faust_groups, "_WITHIN_S", within_s)
+    monkeypatch.setattr(faust_runner.AIOKafkaConsumerThread, "_fetch_records", fetch)
+    monkeypatch.setattr(faust_runner, "_WITHIN_S", within_s)
     # Nothing of the thread is asked but what it is about.
-    thread = object.__new__(faust_groups.GroupThread)
+    thread = object.__new__(faust_runner.GroupThread)
     return asyncio.run(thread._fetch_records(None, {PLACE}, 1.0, most)), asked
 
 
@@ -246,7 +246,7 @@ def test_nothing_that_comes_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None
 def test_group_ends_with_the_most_records_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     groups, asked = gathered(monkeypatch, {PLACE: fetched(*range(10))}, {PLACE: fetched(*range(10, 16))}, {})
     assert (offsets(groups[PLACE]), len(asked)) == ([list(range(16))], 2)
-    large = [Fetched(0, bytes(faust_groups.GROUP_BYTES))]
+    large = [Fetched(0, bytes(faust_runner.GROUP_BYTES))]
     groups, asked = gathered(monkeypatch, {PLACE: large}, {PLACE: fetched(1)}, {})
     assert (offsets(groups[PLACE]), len(asked)) == ([[0]], 1)
 

@@ -11,7 +11,7 @@ from hubbub.mechanisms.orbits.short import compiled
 from hubbub.mechanisms.subset import subset_selection
 from hubbub.mechanisms.unary import unary
 from hubbub_authoring import mechanisms
-from hubbub_authoring.design.guess import best_guess
+from hubbub_authoring.design.leverage import best_guess
 from hubbub_authoring.floor import Weights
 from hubbub_authoring.mechanisms.orbits import best_mixture
 

@@ -13,10 +13,10 @@ from hubbub import mechanisms as m
 from hubbub.channels import UNITS_PER_NAT
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.filter import BayesianFilter, Box, Query, Regression
-from hubbub.filter.regression import component, concave
+from hubbub.filter.regression import component, curves
 from hubbub.filter.regression.branching import BranchAndBound
 from hubbub.filter.regression.component import RegressionComponent
-from hubbub.filter.regression.concave import Corners, largest
+from hubbub.filter.regression.curves import Corners, largest
 from hubbub.filter.regression.regression import TOTAL, curves_of
 from hubbub.filter.regression.relaxation import Relaxation
 from hubbub.testing import seeded
@@ -252,7 +252,7 @@ def test_a_step_of_a_search_that_is_cut_short_still_gives_a_bound(monkeypatch):
     rng = np.random.default_rng(4)
     slopes, offsets = rng.uniform(-0.05, 0.05, (30, 9)), np.full(30, 0.5)
     exact, _ = largest(slopes, offsets, np.zeros(9))
-    monkeypatch.setattr(concave, "_STEPS", 1)
+    monkeypatch.setattr(curves, "_STEPS", 1)
     early, _ = largest(slopes, offsets, np.zeros(9))
     assert exact < early
 

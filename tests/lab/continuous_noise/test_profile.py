@@ -13,7 +13,7 @@ from scipy import integrate, optimize
 from hubbub.errors import ParameterError
 from hubbub_authoring.mechanisms.boosted import scale_laws
 from hubbub_lab.continuous_noise.boost import hardest
-from hubbub_lab.continuous_noise.pair_search import PairSearch
+from hubbub_lab.continuous_noise.pair import PairSearch
 from hubbub_lab.continuous_noise.profile import (
     AbsoluteRegion,
     BoostedNoise,

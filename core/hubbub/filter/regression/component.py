@@ -20,8 +20,7 @@ from hubbub.channels.divergence import UNITS_PER_NAT, Detail
 from hubbub.channels.symbols import Symbol
 from hubbub.errors import ParameterError
 from hubbub.filter.regression.branching import BranchAndBound
-from hubbub.filter.regression.concave import Corners, largest
-from hubbub.filter.regression.curves import Floats
+from hubbub.filter.regression.curves import Corners, Floats, largest
 from hubbub.filter.regression.regression import Box, Regression, curves_of
 from hubbub.filter.regression.relaxation import WorkBudget
 
