@@ -19,17 +19,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 30_445,
-    "authoring": 9_290,
-    "lab": 7_292,
-    "client": 7_670,
+    "core": 30_375,
+    "authoring": 9_275,
+    "lab": 7_260,
+    "client": 7_605,
     "client/web": 8_554,
     "collector": 4_122,
     "topic": 2_230,
-    "aggregator": 16_842,
-    "results": 1_020,
+    "aggregator": 16_810,
+    "results": 1_000,
     "deploy": 11_835,
-    "bench": 16_845,
+    "bench": 16_850,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

@@ -1,8 +1,4 @@
-from hubbub_aggregator.stores.archive import (
-    Archive as Archive,
-    SURVEY_ROW as SURVEY_ROW,
-    SqliteArchive as SqliteArchive,
-)
+from hubbub_aggregator.stores.archive import SURVEY_ROW as SURVEY_ROW, SqliteArchive as SqliteArchive
 from hubbub_aggregator.stores.disk import has_no_room as has_no_room
 from hubbub_aggregator.stores.recounts import RecountFolder as RecountFolder
 from hubbub_aggregator.stores.redis_connection import (
@@ -23,4 +19,3 @@ from hubbub_aggregator.stores.transparency import (
     enter as enter,
     enter_erased as enter_erased,
 )
-from hubbub_aggregator.stores.store import GateStore as GateStore, SharedStore as SharedStore, Store as Store

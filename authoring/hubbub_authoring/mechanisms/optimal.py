@@ -2,7 +2,7 @@
 
 Three questions have no formula for their best channel: the mean of a number on a grid, its cumulative shares,
 and categories of different sizes that are asked alone. On an author's machine a linear programme (`readings`)
-finds the first, a search over columns (`column_search`) the others; devices see a finite channel like any
+finds the first, a search over columns (`patterns`) the others; devices see a finite channel like any
 other.
 """
 

@@ -1,5 +1,3 @@
-from hubbub_client.agent.agent import Agent as Agent
-from hubbub_client.agent.async_agent import AsyncAgent as AsyncAgent
 from hubbub_client.agent.encoded_value import (
     EncodedValues as EncodedValues,
     channel_inputs as channel_inputs,
@@ -11,6 +9,5 @@ from hubbub_client.agent.policy import (
     MAX_LEDGER_SLOTS as MAX_LEDGER_SLOTS,
     MAX_LEDGER_WORK as MAX_LEDGER_WORK,
     MAX_SLOTS as MAX_SLOTS,
-    Policy as Policy,
 )
 from hubbub_client.agent.enrolments import round_units as round_units, rounds_fit as rounds_fit

@@ -1,10 +1,4 @@
-from hubbub_client.owner_page.account import (
-    Account as Account,
-    Asked as Asked,
-    Part as Part,
-    Refused as Refused,
-    account_of as account_of,
-)
+from hubbub_client.owner_page.account import account_of as account_of
 from hubbub_client.owner_page.descriptions import (
     asked as asked,
     factor as factor,

@@ -1,6 +1,5 @@
 from hubbub_deploy.settings.options import NodeOptions as NodeOptions
 from hubbub_deploy.settings.sources import (
-    Origin as Origin,
     Sourced as Sourced,
     gather as gather,
     node_settings as node_settings,

@@ -1,8 +1,4 @@
-from hubbub_lab.simulation.device_simulator import (
-    Column as Column,
-    DeviceSimulator as DeviceSimulator,
-    SimulatedEnrolment as SimulatedEnrolment,
-)
+from hubbub_lab.simulation.device_simulator import Column as Column, DeviceSimulator as DeviceSimulator
 from hubbub_lab.simulation.session import (
     SentRound as SentRound,
     Session as Session,

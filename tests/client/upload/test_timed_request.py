@@ -16,7 +16,8 @@ from surveys import START_S
 
 from hubbub.wire import report as wire
 from hubbub_client import Agent, LedgerError, Limits, TransportError
-from hubbub_client.upload.transport import HttpTransport, TimedRequests
+from hubbub_client.upload.timed_request import TimedRequests
+from hubbub_client.upload.transport import HttpTransport
 
 LONG_S = 20.0
 """How long the server keeps it up: a client that waits for it gets a whole answer, and the test fails."""

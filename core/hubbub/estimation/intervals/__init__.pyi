@@ -1,15 +1,8 @@
 from hubbub.estimation.intervals.fieller import RatioMean as RatioMean
 from hubbub.estimation.intervals.laws import (
     CellLaw as CellLaw,
-    JoinedLaw as JoinedLaw,
     MixedLaw as MixedLaw,
-    ScoreLaws as ScoreLaws,
-    moments_of as moments_of,
     two_valued as two_valued,
-)
-from hubbub.estimation.intervals.population import (
-    plausible_populations as plausible_populations,
-    population_law as population_law,
 )
 from hubbub.estimation.intervals.skew_score import (
     score_interval as score_interval,
