@@ -15,13 +15,13 @@ from hubbub_authoring.floor import (
     Weights,
     cumulative_floor,
     mean_floor,
-    mixture,
     orbit_floor,
     pattern_floor,
     shares_floor,
 )
 from hubbub_authoring.floor.linear import greatest_height, linear_floor
 from hubbub_authoring.floor.spectral import cumulative_questions, spectral_floor
+from hubbub_authoring.mechanisms import orbits
 
 # Mean of the errors of values and categories with the missing input, K by m by epsilon, to the digits known.
 TABLE = {
@@ -313,8 +313,8 @@ def test_many_different_sizes_get_a_lower_bound():
 def test_mixture_closes_its_rows_where_the_highest_orbits_alone_cannot(sizes, epsilon, monkeypatch):
     """As at 334, 333, 333 and epsilon 1, whose 400 highest orbits lie on one side of the equations."""
     floor = orbit_floor(sizes, epsilon=epsilon, weights=BOTH, missing=True).floor
-    monkeypatch.setattr(mixture, "_MOST", 1)
-    found = mixture.best_mixture(sizes, epsilon=epsilon, weights=BOTH, missing=True)
+    monkeypatch.setattr(orbits, "_MOST", 1)
+    found = orbits.best_mixture(sizes, epsilon=epsilon, weights=BOTH, missing=True)
     channel = compiled(sizes, found, epsilon=epsilon, missing=True)
     known = channel.own_estimator().expected_estimate(np.append(np.full(sum(sizes), 1 / sum(sizes)), 0.0), 1)
     error = np.mean(known.value_errors[:-1] ** 2) / 2 + np.mean(known.category_errors[:-1] ** 2) / 2
