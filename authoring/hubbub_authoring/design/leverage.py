@@ -1,4 +1,4 @@
-"""What forged reports can move, and what one report lets a reader guess, as numbers before launch.
+"""The most that forged reports can move, and the most that one report tells, as numbers before launch.
 
 Estimates are linear: with left inverse B a share beta of forged reports among those counted moves the summed
 estimate of a set T of inputs, of true share f_T, by at most
