@@ -57,7 +57,7 @@ KEY_VALUES = ((0.1, 1.0), (0.1, 3.0), (0.3, 1.0), (0.3, 2.0), (0.8, 1.0), (0.8, 
 """The share that has a number, planned and true, and epsilon."""
 TREES = (0.5, 1.0, 2.0)
 CURVES = (
-    *(("tree", 91, 1.0), ("tree", 91, 4.0), ("tree", 12, 8.0)),
+    *(("tree", 34, 1.0), ("tree", 34, 4.0), ("tree", 12, 8.0)),
     *(("optimal, cdf", 12, 1.0), ("optimal, cdf", 12, 4.0), ("optimal, quantiles", 34, 2.0)),
 )
 """Mechanisms whose releases state a curve, from inputs and epsilon."""

@@ -68,6 +68,8 @@ RUNS = {
     "crowd-coverage": Run(
         "bench/crowd_coverage.py --part panel --part labels --part tables --part scores --part trees",
         "how often intervals hold a crowd", markdown=True),
+    "crowd-curves": Run("bench/crowd_coverage.py --part curves --part bundles --rounds 1000",
+        "the same of curves and bundles", markdown=True),
     "crowd-numbers": Run("bench/crowd_coverage.py --part numbers", "the same of numbers", markdown=True),
     "device-import": Run("bench/device_import.py", "importing the agent, before and now", markdown=True),
     "drills": Run("bench/drills.py", "backup, keys, disks, brokers and tokens of a cluster", markdown=True),
