@@ -190,6 +190,9 @@ def test_a_round_tells_the_share_of_those_with_more():
     found = MORE.estimator()(counts, n)
     truth = np.array([np.mean([each >> j & 1 for each in sets]) for j in range(8)])
     assert (np.abs(found.values - truth) < 5.2 * found.value_errors).all()
+    release = released(MORE, counts, n, asked=n)
+    assert [cell["label"] for cell in release[0]["values"]][-2:] == ["more than 3", "missing"]
+    assert verify(MORE, *release, MORE.estimator()).differences == []
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ export function asked(survey) {
   if (name === 'tree') return tree(survey, form);
   if (name === 'transition') return transition(survey, form);
   if (name === 'key_value') return keyValue(survey, form);
-  if (name === 'set') return ungrouped([...labelsOf(survey.attributes[0]), MISSING], [], null);
+  const more = form.length > 2 ? [`more than ${form[1]}`] : [];
+  if (name === 'set') return ungrouped([...labelsOf(survey.attributes[0]), ...more, MISSING], [], null);
   if (name === 'bundle') return bundle(survey, form);
   must(name === 'score', 'a form that this checker does not know');
   const [low, high] = arrayOf(form[4], 2).map(Number);
