@@ -14,6 +14,8 @@ MOST_AT_CORES_TOP = 10
 MOST_IN_A_FOLDER = 15
 MOST_KIND_CHECKS = 9
 MOST_CORE_MODULES_ON_A_DEVICE = 42
+MOST_ONE_IMPORTER = 0.25
+"""The share of modules that one other module knows: parts of it, most of them."""
 LARGEST_CIRCLE = 4
 """Files that know each other in a circle, type checkers' imports included: the parts of one connection."""
 
@@ -60,7 +62,9 @@ def test_imports_pass_through_faces_and_run_in_no_circle(
     past, through = house.crossings(graph, known)
     assert past == [] and through > 0
     assert house.circles(house.lazy_graph(graph, trees, known)) == []
-    assert max(map(len, house.circles(house.knowing(trees, known)))) <= LARGEST_CIRCLE
+    knowing = house.knowing(trees, known)
+    assert max(map(len, house.circles(knowing))) <= LARGEST_CIRCLE
+    assert 0.0 < house.one_importer(knowing) <= MOST_ONE_IMPORTER
     assert house.circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 
 
