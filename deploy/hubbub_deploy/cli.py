@@ -144,6 +144,7 @@ EXAMPLES = {
     "survey consent": "hubbub survey consent visits.toml",
     "survey keygen": "hubbub survey keygen --out lists.pem",
     "survey sign": "hubbub survey sign visits.toml --key lists.pem --out list.json",
+    "survey dictionary": "hubbub survey dictionary sites.txt --out sites.bin --order order.txt",
     "survey design": "hubbub survey design visits.toml --plot design.png",
     "survey compile": "hubbub survey compile visits.toml --out visits.bin",
     "programme": "hubbub programme surveys --devices 100000 --want visits=1pt",
