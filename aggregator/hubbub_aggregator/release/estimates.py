@@ -40,7 +40,7 @@ _NONE: Final[Document] = {
 """The keys that `estimates` fills, and what a round that shows nothing has there."""
 
 
-def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | None = None) -> Document:
+def estimates(survey: Survey, estimate: Estimate, *, level: float, asked: int | None) -> Document:
     """Return the parts of a release that hold estimates.
 
     Args:
@@ -147,7 +147,7 @@ def no_curve(survey: Survey) -> Document:
     return {"cumulative": None, "quantiles": []} if survey.channel.shows_curve else {}
 
 
-def curve(survey: Survey, estimate: Estimate, level: float, *, asked: int | None = None) -> Document:
+def curve(survey: Survey, estimate: Estimate, level: float, *, asked: int | None) -> Document:
     """Return the cumulative shares with their simultaneous bands, and the quartiles with their intervals.
 
     Args:

@@ -53,7 +53,8 @@ def _check_again(
         compare(checked, "enrolment.bias", stated["bias"], found["bias"])
     if counts.kind == "bins":
         estimate = (estimator or survey.estimator())(counts.cells, counts.n)
-        whole = curve(survey, estimate, LEVEL) | estimates(survey, estimate, level=LEVEL, asked=asked)
+        whole = curve(survey, estimate, LEVEL, asked=asked)
+        whole |= estimates(survey, estimate, level=LEVEL, asked=asked)
         for part, numbers in whole.items():
             _compare(checked, part, document[part], numbers)
         return

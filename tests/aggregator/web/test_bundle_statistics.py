@@ -32,7 +32,7 @@ def drawn(devices: int, seed: int, survey: Survey = SURVEY, crowd: np.ndarray = 
     inputs = np.random.default_rng(seed).choice(crowd.size, devices, p=crowd.ravel())
     counts = survey.channel.tally(survey.channel.perturb(inputs, source=seeded(seed)))
     found = round_of(0, sealed=True, devices=devices)
-    found |= estimates(survey, survey.estimator()(counts, devices), level=0.95)
+    found |= estimates(survey, survey.estimator()(counts, devices), level=0.95, asked=None)
     return found | {"parts": part_lines(survey, counts)}
 
 

@@ -27,7 +27,7 @@ SHARES = np.array([0.30, 0.15, 0.01, 0.15, 0.33, 0.02, 0.01, 0.02, 0.01])
 def view_of(*, devices: int = DEVICES, sealed: bool = True, survey: Survey = SURVEY) -> ShownView:
     estimate = survey.estimator().expected_estimate(SHARES, devices)
     found = round_of(0, sealed=sealed, devices=devices)
-    found |= estimates(survey, estimate, level=0.95)
+    found |= estimates(survey, estimate, level=0.95, asked=None)
     known = survey_of("age-by-sex", found) | {"table": table_facts(survey)}
     known["attributes"] = [{"id": "age", "kind": "static"}, {"id": "sex", "kind": "static"}]
     return ShownView(snapshot_of(known, survey_of("visits", round_of(0, sealed=True), digest="2" * 32)))
