@@ -77,8 +77,9 @@ def _without(script: str, *lines: str) -> Mutant:
     return lambda: mock.patch.object(redis_scripts, script, text)
 
 
-def _only_ends(assignment: Any, partition: int, _: int) -> None:
+def _only_ends(assignment: Any, partition: int, _: int) -> Any:
     assignment._ends[partition] = assignment._end(partition)
+    return assignment._begin(partition)
 
 
 def _whatever_is_there(counter: Any, partition: int) -> Any:
