@@ -135,7 +135,7 @@ def test_a_table_of_several_attributes_has_statistics(tmp_path: Path) -> None:
     """Shares from the crowd by hand, a census as numbers and as a file, and what is wrong in words."""
     survey, shares = Survey.parse(AGE_BY_SEX), np.array([30, 15, 1, 15, 33, 2, 1, 2, 1]) / 100
     found = round_of(0, sealed=True, devices=20000)
-    found |= estimates(survey, survey.estimator().expected_estimate(shares, 20000), level=0.95)
+    found |= estimates(survey, survey.estimator().expected_estimate(shares, 20000), level=0.95, asked=None)
     known = survey_of("age-by-sex", found) | {"table": table_facts(survey)}
     with served(ShownView(snapshot_of(known, survey_of("visits", released(0), digest="2" * 32)))) as (url, _):
         table = connect(url).survey("age-by-sex").release().table

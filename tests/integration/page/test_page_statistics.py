@@ -33,7 +33,7 @@ def test_a_table_has_its_tests_and_shares_within_the_groups_chosen(
 ) -> None:
     survey = Survey.parse(AGE_BY_SEX)
     found = round_of(0, sealed=True, devices=20000)
-    found |= estimates(survey, survey.estimator().expected_estimate(SHARES, 20000), level=0.95)
+    found |= estimates(survey, survey.estimator().expected_estimate(SHARES, 20000), level=0.95, asked=None)
     known = survey_of("age-by-sex", found, digest=A) | {"table": table_facts(survey)}
     known["attributes"] = [{"id": "age", "kind": "static"}, {"id": "sex", "kind": "static"}]
     other = survey_of("x", exactly(("1", "some", 1.0), sealed=True), digest=B)
@@ -66,7 +66,7 @@ def test_a_bundle_shows_a_table_at_a_time_margins_and_the_reports_about_each_par
     crowd = np.random.default_rng(1).choice(survey.channel.inputs, 20_000)
     counts = survey.channel.tally(survey.channel.perturb(crowd, source=seeded(1)))
     found = round_of(0, sealed=True, devices=20_000)
-    found |= estimates(survey, survey.estimator()(counts, 20_000), level=0.95)
+    found |= estimates(survey, survey.estimator()(counts, 20_000), level=0.95, asked=None)
     lines = part_lines(survey, counts)
     known = survey_of("bundle", found | {"parts": lines}, digest=A) | {"table": table_facts(survey)}
     known["attributes"] = [{"id": each.id, "kind": "static"} for each in survey.attributes]
