@@ -1,4 +1,4 @@
-"""What axe finds wrong in the page that a browser shows."""
+"""Findings of axe in the page that a browser shows."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where the tutorial's page is, once its lines have run; changed are the two ports."""
+    """The address of the tutorial's page, whose lines have run on two other ports."""
     ports = {"8780": str(free_port()), "8000": str(free_port())}
 
     def here(text: str) -> str:

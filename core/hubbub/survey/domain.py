@@ -215,9 +215,11 @@ def dictionary_of(texts: Iterable[str]) -> tuple[bytes, list[str]]:
     """
     by_hash: dict[bytes, str] = {}
     for text in texts:
-        other = by_hash.setdefault(_hash_of(text), text)
-        if other is not text:
+        place = _hash_of(text)
+        if place in by_hash:
+            other = by_hash[place]
             raise ParameterError(f"texts of a dictionary must differ, got {other!r:.80} and {text!r:.80}")
+        by_hash[place] = text
     order = sorted(by_hash)
     return b"".join(order), [by_hash[each] for each in order]
 

@@ -13,7 +13,7 @@ from hubbub.errors import HubbubError, ListError
 from hubbub.small_file import read_small
 from hubbub_deploy.commands.survey import check, consent, new, rehearse
 from hubbub_deploy.errors import DeployError
-from hubbub_deploy.files import create_signing_key, load_signing_key, load_survey, replace_file
+from hubbub_deploy.files import create, create_signing_key, load_signing_key, load_survey, replace_file
 
 if TYPE_CHECKING:
     from hubbub.survey import SurveyList
@@ -36,7 +36,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "dictionary", help="write the dictionary of a text file's lines, for devices; print a survey's keys"
     )
     dictionary.add_argument("texts", type=Path, help="a text a line, UTF-8")
-    dictionary.add_argument("--out", type=Path, required=True, help="the dictionary: what devices download")
+    dictionary.add_argument(
+        "--out", type=Path, required=True, help="the dictionary: what devices download; never overwritten"
+    )
     dictionary.add_argument("--order", type=Path, help="the texts in its order: line 17 is #17 of a release")
     dictionary.set_defaults(run=_dictionary)
     keygen = verbs.add_parser(
@@ -82,14 +84,14 @@ def _dictionary(options: argparse.Namespace) -> int:
     from hubbub.survey import DictionaryDomain, dictionary_of  # noqa: PLC0415
 
     try:
-        lines = options.texts.read_text(encoding="utf-8").split("\n")
+        lines = options.texts.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DeployError(f"{options.texts} must be a file of UTF-8 text ({error})") from None
     data, order = dictionary_of(line.removesuffix("\r") for line in lines if line.strip())
     domain = DictionaryDomain.of(data)
-    replace_file(options.out, data)
+    create(options.out, data, mode=0o666)
     if options.order is not None:
-        replace_file(options.order, "".join(f"{text}\n" for text in order).encode())
+        create(options.order, "".join(f"{text}\n" for text in order).encode(), mode=0o666)
     print(f'type = "dictionary"\ntexts = {domain.size}\ndigest = "{domain.digest.hex()}"')
     return 0
 

@@ -345,3 +345,20 @@ def test_a_picture_that_takes_long_says_how_far_it_is(files: Path, capsys, monke
     assert taken.startswith("new.toml: auto takes ")
     assert said == [f"picture: {done} of 11 epsilons compared" for done in range(11)]
     assert (files / "x.svg").stat().st_size > 10_000
+
+
+def test_a_dictionary_overwrites_nothing_and_reads_what_editors_write(files: Path, capsys) -> None:
+    texts = Path("texts")
+    texts.write_bytes("\ufeffgo\r\nchess\r\n".encode())
+    Path("plain").write_text("chess\ngo\n", encoding="utf-8")
+    run(capsys, "dictionary", "texts", "--out", "d", "--order", "o")
+    run(capsys, "dictionary", "plain", "--out", "e")
+    assert Path("d").read_bytes() == Path("e").read_bytes()
+    assert sorted(Path("o").read_text(encoding="utf-8").split()) == ["chess", "go"]
+    kept = texts.read_bytes()
+    for words in (["--out", "texts"], ["--out", "f", "--order", "texts"], ["--out", "d"]):
+        assert "is there already, and is not overwritten" in fails(capsys, "dictionary", "texts", *words)
+    assert texts.read_bytes() == kept
+    Path("twice").write_text("a\nb\na\n", encoding="utf-8")
+    assert "must differ, got 'a' and 'a'" in fails(capsys, "dictionary", "twice", "--out", "g")
+    assert not Path("g").exists()
