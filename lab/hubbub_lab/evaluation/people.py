@@ -21,7 +21,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.survey import ABSENT_VALUE, Attribute, IntegerDomain, LabelDomain, NumberDomain, SetDomain
+from hubbub.survey import (
+    ABSENT_VALUE,
+    Attribute,
+    DictionaryDomain,
+    IntegerDomain,
+    LabelDomain,
+    NumberDomain,
+    SetDomain,
+)
 from hubbub_lab.errors import LabError
 from hubbub_lab.evaluation.tables import Coded, cut
 from hubbub_lab.texts import number_of
@@ -155,11 +163,12 @@ def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> dic
         named: Attribute id -> column, as the user said.
 
     Raises:
-        LabError: If the user named an attribute that no survey asks for, or one is of sets.
+        LabError: If the user named an attribute that no survey asks for, or one is of sets or a dictionary.
     """
-    if sets := [each.id for each in attributes if isinstance(each.domain, SetDomain)]:
+    if others := [each.id for each in attributes if isinstance(each.domain, SetDomain | DictionaryDomain)]:
         raise LabError(
-            f"attributes must have one value a device to be simulated, got sets: {', '.join(sets)}"
+            "attributes must have one value a device, of a survey's own, to be simulated, "
+            f"got sets or dictionaries: {', '.join(others)}"
         )
     columns = {attribute.id: named.get(attribute.id, attribute.id) for attribute in attributes}
     if strange := sorted(named.keys() - columns.keys()):
