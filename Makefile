@@ -13,7 +13,7 @@ DIST := $(VENV)-dist
 DOCS := $(VENV)-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test collected quick check bench peers evidence simulate docs dist lock clean
+.PHONY: help demo test collected quick check lint web-types bench peers evidence simulate docs dist lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,14 +28,16 @@ collected: $(READY)  # compiles every test once: workers that begin together wou
 	@$(BIN)/pytest --collect-only -qq >/dev/null
 
 quick: $(READY) ## the tests of the edit loop, under a minute on two quiet cores
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m quick $(ARGS)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist loadgroup -m check: lint web-types ## lint, format, types, the direction of imports, docstrings; types of the browser's device where npm is
 
-check: $(READY) ## lint, format, types, the direction of imports, docstrings; types of the browser's device where npm is
+lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/harness/docstrings.py
+
+web-types:
 	@if command -v npm >/dev/null; \
 	    then cd client/web && { [ -d node_modules/typescript ] || npm ci --silent; } && npm run --silent check; \
 	    else echo "npm is not at hand: the types of client/web were not checked" >&2; fi
