@@ -218,6 +218,8 @@ class TableStatistics:
 
         A number is a regressor; of labels every reading but the first is one, of 0 and 1.
         """
+        if not on or of in on:
+            raise ParameterError(f"on must be attributes other than {of}, got {', '.join(on) or 'none'}")
         axes = [*on, of]
         pairs = self._paired(axes)
         table = None if pairs is not None else self._of(axes)

@@ -120,7 +120,7 @@ def test_what_so_many_devices_cannot_give_is_refused_in_its_row() -> None:
         (f"{BASE}?kind=conditional&of=age&given=age", 400, "attributes"),
         (f"{BASE}?kind=conditional", 400, "attributes"),
         (f"{BASE}?kind=mean&of=age&given=sex", 400, "a mean"),
-        (f"{BASE}?kind=regression&of=age", 400, "columns"),
+        (f"{BASE}?kind=regression&of=age", 400, "on"),
         (f"{BASE}?kind=reweighted&of=age&given=sex&census=f,1", 400, "a census"),
         (f"{BASE}?kind=reweighted&of=age&given=sex&census={'f' * 4097}", 400, "census"),
         (f"{BASE}?level=2", 400, "level"),
