@@ -12,8 +12,11 @@ from set_contract import SetCase, SetContract, picked_bits, picked_law
 
 from hubbub.errors import ParameterError
 from hubbub.estimation import estimator_for
-from hubbub.mechanisms import Hierarchy, Levels, nested_levels
+from hubbub.mechanisms import Hierarchy, Levels, NestedLevels, nested_levels
+from hubbub.mechanisms.subset import subset_selection
+from hubbub.mechanisms.tree.shares import nested_shares
 from hubbub.testing import seeded
+from hubbub_authoring.floor import spectral_tree
 
 SMALL = Hierarchy.of([[2, 1], [1, 2], 1, 1])
 DEEP = Hierarchy.of([[[3, 2], 4], [[1, [2, 2]], 3], 5, 1])
@@ -98,6 +101,45 @@ def test_shares_make_the_mean_over_levels_least_and_of_one_level_where_it_is_ask
     for level in range(3):
         best = mean_errors(nested_levels(SQUARE, epsilon=1.0, tuned_for=level))[level]
         assert best <= min(each[level] for each in others) * 1.001
+
+
+def cut(chance: np.random.Generator, total: int, parts: int) -> list[int]:
+    """Whole sizes of at least 1 that sum to a total, and differ by three times at most or so."""
+    ends = np.cumsum(chance.uniform(1.0, 3.0, parts))
+    inner = np.rint(ends[:-1] / ends[-1] * (total - parts)).astype(int) + np.arange(1, parts)
+    return np.diff([0, *inner, total]).tolist()
+
+
+@pytest.mark.parametrize("cells", [(16, 302, 933), (12, 81, 810)])
+def test_unequal_trees_are_within_six_hundredths_of_their_floor(cells: tuple[int, int, int]) -> None:
+    chance = np.random.default_rng(cells)
+    below, above = cut(chance, cells[2], cells[1]), cut(chance, cells[1], cells[0])
+    ends = np.cumsum([0, *above])
+    tree = Hierarchy.of([*(below[a:b] for a, b in pairwise(ends)), 1])
+    for epsilon in (0.5, 1.0, 2.0):
+        floor = spectral_tree([level[:-1].tolist() for level in tree.sizes], epsilon=epsilon)
+        assert 1.0 < 10**6 * sum(mean_errors(nested_levels(tree, epsilon=epsilon))) / floor < 1.06
+
+
+def test_a_heat_map_is_at_its_floor_but_for_what_missing_costs() -> None:
+    """64 x 64 at epsilon 1: .1 % above the floor where nobody can be missing, 2.6 % with that cell beside.
+
+    A set of one of five cells tells .849 of the most that a set can tell of four, and one of four .998: the
+    coarsest level pays for missing, the others hardly.
+    """
+    sizes = [[4096 // many] * many for many in (4, 16, 64, 256, 1024)]
+    bare, floor = Hierarchy(4096, sizes), spectral_tree(sizes, epsilon=1.0)
+    oracles = [subset_selection(cells, epsilon=1.0) for cells in bare.bins]
+    shares = nested_shares(bare.bins, [oracle.levels[0].support for oracle in oracles], None)
+    words = np.diff([0, *(np.cumsum(shares) * 2**32 // 1000)]).tolist()
+    channel = NestedLevels(bare, words, [o.size for o in oracles], [o.p_draws for o in oracles])
+    starts = np.cumsum([0, *bare.bins[:-1]])
+    rows = np.stack([own + start for own, start in zip(bare.labels[:-1], starts, strict=False)])
+    found = estimator_for(channel, category_of=rows).expected_estimate(np.full(4096, 1 / 4096), 10**6)
+    parts = [*np.split(found.category_errors, starts[1:-1]), found.value_errors]
+    assert 1.0 < 10**6 * sum(float(np.mean(part**2)) for part in parts) / floor < 1.01
+    beside = nested_levels(Hierarchy(4097, [[*level, 1] for level in sizes]), epsilon=1.0)
+    assert 1.02 < 10**6 * sum(mean_errors(beside)) / floor < 1.03
 
 
 def test_estimates_are_unbiased_and_their_errors_exact() -> None:
