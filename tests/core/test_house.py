@@ -28,10 +28,10 @@ MOST_LINES = {
     "client/web": 8_575,
     "collector": 4_122,
     "topic": 2_230,
-    "aggregator": 16_810,
+    "aggregator": 16_860,
     "results": 1_000,
     "deploy": 11_835,
-    "bench": 16_850,
+    "bench": 16_915,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
