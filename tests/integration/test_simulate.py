@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -182,9 +183,16 @@ def test_the_command_sends_a_table_to_a_node_of_its_own(tmp_path: Path) -> None:
     new = ["--epsilon", "2", "--labels", "tea,coffee", "--start", "now", "--out", tmp_path / "drink.toml"]
     assert hubbub("survey", "new", "--id", "drink", *new).returncode == 0
     (tmp_path / "people.csv").write_text("cup\n" + "tea\n" * 200 + "coffee\n" * 90 + "beer\n" * 10 + "?\n")
-    with node(tmp_path / "data", tmp_path / "drink.toml") as (_, port):
+    texts = tmp_path / "texts"
+    texts.write_text("tea\ncoffee\nmate\n")
+    keys = hubbub("survey", "dictionary", texts, "--out", tmp_path / "texts.bin").stdout
+    asked = (tmp_path / "drink.toml").read_text().replace('"drink"', '"text"')
+    asked = re.sub(r'type = "label"\nlabels = .*\n', keys, asked)
+    (tmp_path / "text.toml").write_text(asked)
+    with node(tmp_path / "data", tmp_path / "drink.toml", tmp_path / "text.toml") as (_, port):
         url = f"http://127.0.0.1:{port}"
         words = [tmp_path / "people.csv", "--collector", url, "--column", "drink=cup", "--json"]
+        words += ["--survey", "drink"]
         found = hubbub("simulate", *words)
         assert found.returncode == 0, found.stderr
         result = json.loads(found.stdout)
@@ -193,7 +201,11 @@ def test_the_command_sends_a_table_to_a_node_of_its_own(tmp_path: Path) -> None:
         ]
         assert "1 of 301 are missing (?), 10 are outside the domain (such as 'beer')" in found.stderr
         assert "301 of 301 devices take part" in found.stderr
-        wrong = hubbub("simulate", tmp_path / "people.csv", "--collector", url)
+        hashed = ["--survey", "text", "--column", "text=cup", "--dictionary", tmp_path / "texts.bin"]
+        found = hubbub("simulate", tmp_path / "people.csv", "--collector", url, "--json", *hashed)
+        assert [each["sent"] for each in json.loads(found.stdout)["rounds"]] == [301], found.stderr
+        assert "1 of 301 are missing (?), 10 are outside the domain (such as 'beer')" in found.stderr
+        wrong = hubbub("simulate", tmp_path / "people.csv", "--collector", url, "--survey", "drink")
         assert (wrong.returncode, one_line(wrong.stderr)) == (1, True)
         assert "must include 'drink', got cup (--column ATTRIBUTE=COLUMN takes another)" in wrong.stderr
     gone = hubbub("simulate", *words, "--patience", 0)

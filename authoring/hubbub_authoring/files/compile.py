@@ -29,6 +29,7 @@ from hubbub.survey import (
     CrossTable,
     DeclaredAttribute,
     DeclaredMechanism,
+    DictionaryDomain,
     Form,
     FormRequest,
     IntegerDomain,
@@ -271,7 +272,12 @@ def _labels_of(form: Transition) -> DeclaredAttribute:
 
 
 def _check_labels(rules: Rules, form: Form) -> None:
-    """Refuse two inputs of one name: a label that is a category's too, or labels that are one when joined."""
+    """Refuse two inputs of one name: a label that is a category's too, or labels that are one when joined.
+
+    Texts of a dictionary are numbered.
+    """
+    if any(isinstance(each.domain, DictionaryDomain) for each in form.attributes) and form.alone:
+        return
     seen: set[str] = set()
     for label in form.input_labels:
         if label in seen:

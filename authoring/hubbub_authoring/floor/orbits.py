@@ -125,8 +125,10 @@ def listed(classes: Classes) -> Orbits:
     pairs = []
     for size, many in zip(classes.sizes, classes.many, strict=True):
         k = np.arange(size * many + 1)
-        both = np.concatenate([np.stack([k, clustered(k, size)]), np.stack([k, spread(k, many)])], axis=1)
-        pairs.append(np.unique(both, axis=1).T)
+        squares = np.stack([spread(k, many), clustered(k, size)], axis=1)
+        differs = squares[:, 0] < squares[:, 1]
+        kept = np.stack([np.ones_like(differs), differs], axis=1).ravel()
+        pairs.append(np.stack([np.repeat(k, 2), squares.ravel()], axis=1)[kept])
     grid = np.meshgrid(*(np.arange(len(pair)) for pair in pairs), indexing="ij")
     chosen = [axis.ravel() for axis in grid]
     counts = np.stack([pair[at, 0] for pair, at in zip(pairs, chosen, strict=True)], axis=1)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.channels import MAX_INPUTS
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import compiled, shortest
 from hubbub.numeric import checked_epsilon
@@ -59,6 +60,8 @@ def orbits(sizes: Sequence[int], *, epsilon: float, category_weight: float = 0.5
 def _built(sizes: tuple[int, ...], epsilon: float, category_weight: float) -> OrbitChannel:
     if not 0.0 <= category_weight < 1.0:
         raise ParameterError(f"category_weight must be within [0, 1), got {category_weight!r}")
+    if sum(sizes) > MAX_INPUTS:  # said before the mixture is sought, which takes as long as a floor
+        raise ParameterError(f"categories must have 2 to {MAX_INPUTS} values, each one at least")
     weights = Weights(1.0 - category_weight, category_weight if len(sizes) > 1 else 0.0)
     mixture = best_mixture(sizes, epsilon=epsilon, weights=weights, missing=True)
     return shortest(compiled(sizes, mixture, epsilon=epsilon, missing=True))

@@ -22,7 +22,6 @@ from hubbub.numeric import SYSTEM, Source
 from hubbub.survey import (
     ABSENT_VALUE,
     Attribute,
-    DictionaryDomain,
     IntegerDomain,
     NumberDomain,
     SetDomain,
@@ -60,10 +59,11 @@ def encode_many(attribute: Attribute, values: Sequence[object] | NDArray[Any]) -
     """Return the encoded values of many devices' values, each as `encode` has it.
 
     Raises:
-        ClientError: If the values are sets, or of a dictionary.
+        ClientError: If the values are sets.
+        ParameterError: If they are texts of a dictionary that is not at hand.
     """
-    if isinstance(attribute.domain, SetDomain | DictionaryDomain):
-        raise ClientError(f"attribute {attribute.id!r} must not be of sets or a dictionary to be simulated")
+    if isinstance(attribute.domain, SetDomain):
+        raise ClientError(f"attribute {attribute.id!r} must not be of sets to be simulated")
     items = values.tolist() if isinstance(values, np.ndarray) else values
     if isinstance(attribute.domain, NumberDomain):
         read_numbers = [encode(attribute, value) for value in items]

@@ -191,6 +191,19 @@ class DictionaryDomain:
             raise ParameterError("a dictionary must have its hashes rising, got some out of order")
         return cls(len(hashes), hashlib.sha256(dictionary).digest(), hashes.astype(np.uint64))
 
+    def take(self, other: DictionaryDomain) -> None:
+        """Look texts up in the dictionary of another domain from now on, which is at hand there.
+
+        Raises:
+            ParameterError: If it is another dictionary.
+        """
+        if other != self:
+            raise ParameterError(
+                f"a dictionary must have {self.size} texts and digest {self.digest.hex()}, "
+                f"got {other.size} and {other.digest.hex()}"
+            )
+        object.__setattr__(self, "hashes", other.hashes)
+
     def index_of(self, text: str) -> int | None:
         """Return the index of a text, in whatever spelling; None where it has none.
 

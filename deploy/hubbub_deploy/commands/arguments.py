@@ -6,10 +6,10 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from hubbub.small_file import read_small
 from hubbub_aggregator.web import StreamCaps
@@ -18,6 +18,7 @@ from hubbub_deploy.files import reading
 
 if TYPE_CHECKING:
     # Commands that need no server library must start without one.
+    from hubbub.survey import Attribute
     from hubbub_deploy.cluster_settings import ClusterSettings
     from hubbub_deploy.settings import Setting
     from hubbub_lab.evaluation import Spelling
@@ -84,6 +85,59 @@ def add_people(parser: argparse.ArgumentParser) -> None:
     )
     add_spelling(parser)
     parser.add_argument("--clip", action="store_true", help="move numbers outside the domain to its end")
+
+
+def add_dictionary(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the dictionaries that surveys name by their digests."""
+    parser.add_argument(
+        "--dictionary",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="a dictionary that a survey names, as `survey dictionary` wrote it; may be repeated",
+    )
+
+
+def take_dictionaries(
+    paths: Iterable[Path], attributes: Collection[Attribute], needed: Collection[str]
+) -> None:
+    """Look the texts of attributes up in the dictionaries of some files from now on.
+
+    Args:
+        paths: The files.
+        attributes: What surveys ask for.
+        needed: Ids of those that have values.
+
+    Raises:
+        DeployError: If a file cannot be read, is no dictionary or none of theirs, or one that is needed is
+            not given.
+    """
+    from hubbub.errors import ParameterError  # noqa: PLC0415 - few surveys have one
+    from hubbub.survey import MAX_SIZE, DictionaryDomain  # noqa: PLC0415 - see above
+
+    asked = {each.id: each.domain for each in attributes if isinstance(each.domain, DictionaryDomain)}
+    for path in paths:
+        with reading(f"dictionary {path}"):
+            data = read_small(path, limit=8 * MAX_SIZE)
+        try:
+            found = DictionaryDomain.of(data)
+        except ParameterError as error:
+            raise DeployError(f"{path}: must be a dictionary: {error}") from None
+        same = [each.domain for each in attributes if each.domain == found]
+        if not same:
+            digests = ", ".join(sorted(each.digest.hex() for each in asked.values())) or "of none"
+            raise DeployError(
+                f"{path}: its digest must be one that a survey names, {digests}, got {found.digest.hex()}"
+            )
+        for domain in same:
+            cast(DictionaryDomain, domain).take(found)
+    for name, domain in asked.items():
+        if domain.hashes is None and name in needed:
+            raise DeployError(
+                f"--dictionary must give that of attribute {name!r}, whose digest is {domain.digest.hex()}, "
+                "got none"
+            )
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:

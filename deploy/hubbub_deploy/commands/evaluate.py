@@ -8,7 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hubbub_deploy.commands.arguments import add_spelling, positive, spelling, whole
+from hubbub_deploy.commands.arguments import (
+    add_dictionary,
+    add_spelling,
+    positive,
+    spelling,
+    take_dictionaries,
+    whole,
+)
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import refuse_unwritable, writing
 
@@ -76,6 +83,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--repeats", type=positive, help="rounds of each case (default: 200,000 reports, 1 to 20 rounds)"
     )
     add_spelling(command)
+    add_dictionary(command)
     command.add_argument("--seed", type=whole, help="make the run repeatable")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the report (HTML) here")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all figures here; - for stdout")
@@ -150,6 +158,8 @@ def plan_of(options: argparse.Namespace, *, say: Callable[[str], None]) -> Evalu
     if options.survey is None:
         if not specs:
             raise DeployError("a survey or --data must be given, got neither")
+        if options.dictionary:
+            raise DeployError("--dictionary must come with a survey, got none")
         if OWN in mechanisms:
             raise DeployError("--mechanisms own must come with a survey, got none")
         for spec in specs:
@@ -161,6 +171,8 @@ def plan_of(options: argparse.Namespace, *, say: Callable[[str], None]) -> Evalu
         if options.categories is not None:
             raise DeployError(f"--categories must be absent with a survey, got {options.categories}")
         maker = SurveyMaker.of_file(options.survey, devices=max(sizes, default=None))
+        texts = maker.attributes if any(spec.law is None for spec in specs) else ()
+        take_dictionaries(options.dictionary, maker.attributes, {each.id for each in texts})
         if maker.chooses:
             mechanisms = tuple(dict.fromkeys(AUTO if name == OWN else name for name in mechanisms))
         for spec in specs or [DataSpec.parse("uniform")]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub_deploy.commands.arguments import (
+    add_dictionary,
     add_people,
     add_plain_http,
     add_read_token,
@@ -21,6 +22,7 @@ from hubbub_deploy.commands.arguments import (
     seconds,
     share,
     spelling,
+    take_dictionaries,
     whole,
 )
 from hubbub_deploy.errors import DeployError
@@ -55,6 +57,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--survey", action="append", default=[], metavar="ID", help="answer only this one; may be repeated"
     )
     add_people(simulate)
+    add_dictionary(simulate)
     simulate.add_argument("--rounds", type=positive, default=1, help="how many to answer (default: 1)")
     simulate.add_argument("--rate", type=rate, metavar="UPLOADS", help="a second (default: as fast as taken)")
     for name, text in (
@@ -156,7 +159,9 @@ def _session(
     from hubbub_lab.simulation import Session, TokenPool, Traffic  # noqa: PLC0415 - see above
 
     one_round_each(surveys)
-    attributes = {each.id: each for survey in surveys for each in survey.attributes}
+    asked = [each for survey in surveys for each in survey.attributes]
+    attributes = {each.id: each for each in asked}
+    take_dictionaries(options.dictionary, asked, attributes)
     chosen = columns_of(list(attributes.values()), columns(options.column))
     table = read_people(
         options.people,

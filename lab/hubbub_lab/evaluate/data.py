@@ -262,7 +262,7 @@ def _values(attribute: Attribute) -> Sequence[object]:
     if isinstance(domain, LabelDomain):
         return domain.labels
     if isinstance(domain, SetDomain | DictionaryDomain):
-        raise LabError(f"attribute {attribute.id} must not be of sets or a dictionary here")
+        raise LabError(f"attribute {attribute.id} must have a file of --data: no law knows its sets or texts")
     none = [ABSENT_VALUE] if domain.absent else []
     if isinstance(domain, IntegerDomain):
         return [*range(domain.low, domain.high + 1), *none]
@@ -271,7 +271,7 @@ def _values(attribute: Attribute) -> Sequence[object]:
 
 def _place(attribute: Attribute, value: object) -> float:
     """Return where a value stands in the order of its domain; behind all of them what is missing."""
-    if isinstance(attribute.domain, LabelDomain | IntegerDomain):
+    if isinstance(attribute.domain, LabelDomain | IntegerDomain | DictionaryDomain):
         return attribute.index_of(value)
     return value if isinstance(value, float) else math.inf
 

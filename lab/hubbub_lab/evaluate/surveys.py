@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub import Survey
-from hubbub.survey import MAX_TITLE_CHARACTERS, read_compiled
+from hubbub.survey import MAX_TITLE_CHARACTERS, DictionaryDomain, read_compiled
 from hubbub_authoring import files
 from hubbub_authoring.files import Draft, DraftAttribute, survey_text
 from hubbub_authoring.mechanisms import REGISTERED
@@ -161,7 +161,11 @@ class SurveyMaker:
 
     def _parsed(self, keys: Mapping[str, Any], epsilon: float) -> Survey:
         document = self._document | {"epsilon": epsilon, "mechanism": dict(keys)}
-        return Survey.parse(toml_text(document), file=self.file)
+        made = Survey.parse(toml_text(document), file=self.file)
+        for own, known in zip(made.attributes, self.attributes, strict=True):
+            if isinstance(own.domain, DictionaryDomain) and isinstance(known.domain, DictionaryDomain):
+                own.domain.take(known.domain)
+        return made
 
 
 def toml_text(document: Mapping[str, Any]) -> str:

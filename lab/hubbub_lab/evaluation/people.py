@@ -120,14 +120,14 @@ def quality(name: str, values: ReadValues) -> str:
 def value_of(attribute: Attribute, text: str, decimal: str = ".") -> object:
     """Return the value that a host would hold for a field of a file; None where it is no value.
 
-    A label is itself, were it "NA".
+    A label is itself, were it "NA", and so is a text of a dictionary.
     """
     domain = attribute.domain
-    if isinstance(domain, LabelDomain):
+    if isinstance(domain, LabelDomain | DictionaryDomain):
         place = domain.index_of(text)
         if place is None:
             return None if text in MISSING else text
-        return domain.labels[place]
+        return domain.labels[place] if isinstance(domain, LabelDomain) else text
     if attribute.tells_absent and text == ABSENT_VALUE:
         return text
     if text in MISSING:
@@ -163,12 +163,11 @@ def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> dic
         named: Attribute id -> column, as the user said.
 
     Raises:
-        LabError: If the user named an attribute that no survey asks for, or one is of sets or a dictionary.
+        LabError: If the user named an attribute that no survey asks for, or one is of sets.
     """
-    if others := [each.id for each in attributes if isinstance(each.domain, SetDomain | DictionaryDomain)]:
+    if others := [each.id for each in attributes if isinstance(each.domain, SetDomain)]:
         raise LabError(
-            "attributes must have one value a device, of a survey's own, to be simulated, "
-            f"got sets or dictionaries: {', '.join(others)}"
+            f"attributes must have one value a device to be simulated, got sets: {', '.join(others)}"
         )
     columns = {attribute.id: named.get(attribute.id, attribute.id) for attribute in attributes}
     if strange := sorted(named.keys() - columns.keys()):

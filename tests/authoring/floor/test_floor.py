@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -20,6 +21,7 @@ from hubbub_authoring.floor import (
     shares_floor,
 )
 from hubbub_authoring.floor.linear import greatest_height, linear_floor
+from hubbub_authoring.floor.orbits import Classes, listed
 from hubbub_authoring.floor.spectral import cumulative_questions, spectral_floor
 from hubbub_authoring.mechanisms import orbits
 
@@ -332,3 +334,32 @@ def test_bad_questions_are_refused_by_rule():
         mean_floor([1.0], epsilon=1.0)
     with pytest.raises(ParameterError, match="points"):
         cumulative_floor(1, epsilon=1.0)
+
+
+def test_orbits_are_listed_once_in_their_order() -> None:
+    for classes in (Classes((6, 1), (2, 3), True), Classes((5,), (1,), False), Classes((3,), (4,), True)):
+        found = listed(classes)
+        each = []
+        for size, many in zip(classes.sizes, classes.many, strict=True):
+            counts = itertools.product(range(size + 1), repeat=many)
+            squares: dict[int, list[int]] = {}
+            for one in counts:
+                squares.setdefault(sum(one), []).append(sum(n * n for n in one))
+            each.append(sorted({(k, end(q)) for k, q in squares.items() for end in (min, max)}))
+        wanted = [
+            (*(k for k, _ in row), *(q for _, q in row), held)
+            for held in range(1 + classes.missing)
+            for row in itertools.product(*each)
+            if 0 < sum(k for k, _ in row) + held < classes.values + classes.missing
+        ]
+        assert np.column_stack([found.counts, found.squares, found.missing]).tolist() == list(
+            map(list, wanted)
+        )
+
+
+def test_a_start_that_looks_at_few_columns_ends_at_the_same_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = Weights(0.5, 0.5)
+    whole = orbit_floor([50] * 4, epsilon=1.0, weights=weights, missing=True)
+    monkeypatch.setattr("hubbub_authoring.floor.columns._LOOKED", 20)
+    few = orbit_floor([50] * 4, epsilon=1.0, weights=weights, missing=True)
+    assert few.floor == pytest.approx(whole.floor, rel=1e-8)

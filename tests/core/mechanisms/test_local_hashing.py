@@ -253,3 +253,12 @@ def test_members_of_cells_are_the_same_by_hashes_and_by_transforms(inputs, bucke
         marked = np.zeros(inputs)
         marked[chosen] = 1.0
         np.testing.assert_array_equal(pool.members(chosen), np.rint(pool.sums_by_bucket(marked)))
+
+
+def test_supports_of_counts_are_whole_numbers_where_buckets_are_bits():
+    """Characters of groups of bits are 1 or -1, so that nothing is rounded, even beside 2^40 reports."""
+    pool = HashPool(1000, 4)
+    counts = np.random.default_rng(2).integers(0, 2**40, pool.symbols)
+    seeds, inputs = np.arange(pool.seeds), np.arange(1000)[:, None]
+    found = counts[seeds * 4 + pool.bucket(seeds, inputs)].sum(axis=1)
+    np.testing.assert_array_equal(pool.supports(counts), found)

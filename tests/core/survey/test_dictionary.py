@@ -77,6 +77,20 @@ def test_bytes_that_break_a_rule_are_refused(domain: list[object]) -> None:
         attribute_from_spec(["apps", "static", "dictionary", domain])
 
 
+def test_a_survey_looks_texts_up_in_its_own_dictionary_once_it_has_it() -> None:
+    read = Survey.from_canonical(survey().canonical)
+    domain = read.attribute.domain
+    assert isinstance(domain, DictionaryDomain)
+    with pytest.raises(ParameterError, match=r"must have 7 texts and digest [0-9a-f]{64}, got 6 and "):
+        domain.take(DictionaryDomain.of(dictionary_of(TEXTS[:-1])[0]))
+    domain.take(DictionaryDomain.of(DATA))
+    assert [read.input_of(text) for text in (*ORDER, "elsewhere")] == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_large_one_compiles_without_names_of_its_texts() -> None:
+    assert "input_labels" not in vars(survey(2**20 - 1).form)
+
+
 def test_large_dictionaries_push_nothing_out_of_a_list() -> None:
     many = [survey(2**20 - 1, bytes([version]) * 32, version) for version in range(1, 13)]
     assert MAX_LISTED == 2**20

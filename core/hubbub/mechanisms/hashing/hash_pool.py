@@ -21,8 +21,9 @@ that two Fourier transforms replace S K hashes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,7 @@ _IRREDUCIBLE: Final = {
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_Turn: TypeAlias = Callable[..., NDArray[np.complex128]]
 
 
 class HashPool:
@@ -128,11 +130,10 @@ class HashPool:
 
     def sums_by_bucket(self, numbers: Floats) -> Floats:
         """Return the sum of numbers over the inputs of every bucket, shape (S q,), from shape (K,)."""
-        space = np.zeros(self.points)
-        space[self._places] = numbers
-        spectrum = np.fft.fftn(space.reshape(self._shape(self.points))).ravel()[self._characters]
-        cells = np.fft.ifftn(spectrum.reshape(self.seeds, *self._shape(self.buckets)), axes=self._axes)
-        return np.ascontiguousarray(cells.real).reshape(self.symbols)
+        space = np.zeros((1, self.points))
+        space[0, self._places] = numbers
+        spectrum = self._transform(space)[0, self._characters]
+        return np.ascontiguousarray(self._transform(spectrum, np.fft.ifftn).real).reshape(self.symbols)
 
     def members(self, inputs: Integers) -> Integers:
         """Return how many of a few inputs every bucket holds, shape (S q,), by their hashes one by one.
@@ -163,12 +164,12 @@ class HashPool:
 
     def supports(self, counts: Floats) -> Floats:
         """Return the sum of counts over the buckets that hold every input, shape (K,), from shape (S q,)."""
-        cells = np.asarray(counts, dtype=np.float64).reshape(self.seeds, *self._shape(self.buckets))
-        spectrum = np.fft.fftn(cells, axes=self._axes).reshape(self.seeds, self.buckets)
-        space = np.zeros(self.points, dtype=np.complex128)
-        space[self._characters] = spectrum
-        space[0] = spectrum[:, 0].sum()
-        sums = np.fft.ifftn(space.reshape(self._shape(self.points))).real.ravel()
+        cells = np.array(counts, dtype=np.float64).reshape(self.seeds, self.buckets)
+        spectrum = self._transform(cells)
+        space = np.zeros((1, self.points), dtype=spectrum.dtype)
+        space[0, self._characters] = spectrum
+        space[0, 0] = spectrum[:, 0].sum()
+        sums = self._transform(space, np.fft.ifftn)[0].real
         return np.asarray(sums[self._places] * (self.points / self.buckets))
 
     @cached_property
@@ -197,12 +198,14 @@ class HashPool:
     @cached_property
     def _characters(self) -> Integers:
         """The character of the space for each character of each seed's buckets, shape (S, q)."""
-        cells = np.arange(self.buckets)
+        cells, one = np.arange(self.buckets), np.ones(1, dtype=np.int64)
         found = np.zeros((self.seeds, self.buckets), dtype=np.int64)
-        place = 1
-        while place < self.points:
-            found += self._phase(cells, self._hashed(np.arange(self.seeds), place)[:, None]) * place
-            place *= self._base
+        for digit in range(self.dimensions):
+            factors = self._directions // self.buckets**digit % self.buckets
+            for place in self._base ** np.arange(len(self._shape(self.buckets))):
+                # A point of one digit alone: its hash is one product.
+                product = self._times(factors, one * place)
+                found += self._phase(cells, product[:, None]) * (place * self.buckets**digit)
         return found
 
     def _phase(self, one: Integers, other: Integers) -> Integers:
@@ -218,9 +221,25 @@ class HashPool:
             places += 1
         return (self._base,) * places
 
-    @property
-    def _axes(self) -> tuple[int, ...]:
-        return tuple(range(1, len(self._shape(self.buckets)) + 1))
+    def _transform(self, rows: NDArray[Any], turn: _Turn = np.fft.fftn) -> NDArray[Any]:
+        """Return the Fourier transform of every row over its additive group; rows of bits are written over.
+
+        Over groups of bits all characters are 1 or -1: the transform is real, and of whole numbers exact.
+
+        Args:
+            rows: The numbers, shape (n, elements of the group).
+            turn: numpy's, forth or back.
+        """
+        shape = self._shape(rows.shape[1])
+        if self._modulus is None:
+            axes = tuple(range(1, len(shape) + 1))
+            return turn(rows.reshape(-1, *shape), axes=axes).reshape(rows.shape)
+        for place in range(len(shape)):
+            pairs = rows.reshape(-1, 2, 2**place)
+            less = pairs[:, 0] - pairs[:, 1]
+            pairs[:, 0] += pairs[:, 1]
+            pairs[:, 1] = less
+        return rows / rows.shape[1] if turn is np.fft.ifftn else rows
 
     def _times(self, one: Integers, other: Integers) -> Integers:
         """Return the product in the field."""

@@ -20,7 +20,7 @@ from hubbub.survey import (
     survey_state,
 )
 from hubbub_client import Agent, TokenIssuer, Tokens
-from hubbub_deploy.commands.arguments import add_plain_http, positive
+from hubbub_deploy.commands.arguments import add_dictionary, add_plain_http, positive, take_dictionaries
 from hubbub_deploy.commands.log import add_policy, policy_of
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import reading
@@ -59,6 +59,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quantity", type=positive, default=4, help="tokens in a period (default: %(default)s)"
     )
+    add_dictionary(parser)
     add_plain_http(parser)
     add_policy(parser)
 
@@ -87,7 +88,9 @@ def answer(options: argparse.Namespace) -> int:
         unknown = set(options.join) - {survey.id for survey in listed}
         if unknown:
             raise DeployError(f"--join must name a survey that the collector serves, got {min(unknown)!r}")
-        by_attribute = {attribute.id: attribute for survey in listed for attribute in survey.attributes}
+        asked = [attribute for survey in listed for attribute in survey.attributes]
+        take_dictionaries(options.dictionary, asked, values)
+        by_attribute = {attribute.id: attribute for attribute in asked}
         for attribute_id, text in values.items():
             if attribute_id not in by_attribute:
                 raise DeployError(

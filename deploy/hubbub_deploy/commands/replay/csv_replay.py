@@ -25,6 +25,7 @@ from hubbub.wire import ReportsRecord, SealRecord, Segment, SurveyRecord, encode
 from hubbub_aggregator.counting import PartitionState, apply_many
 from hubbub_aggregator.release import Release, canonical_bytes, release
 from hubbub_client.surveys import most_answers
+from hubbub_deploy.commands.arguments import take_dictionaries
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.extras import missing
 from hubbub_deploy.files import load_survey, one_round_each, refuse_unwritable, writing
@@ -60,6 +61,7 @@ class ReplaySettings:
         csv: One device per row, first row the header: CSV in UTF-8, .gz of it, or .parquet; "-" is stdin.
         surveys: Survey files.
         columns: Attribute id -> column, where the names differ.
+        dictionaries: Files of those that the surveys name.
         spelling: How a CSV is written.
         clip: Move numbers outside a domain to its nearer end.
         seed: Makes the run repeatable; None draws from the operating system.
@@ -71,6 +73,7 @@ class ReplaySettings:
     csv: Path
     surveys: tuple[Path, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
+    dictionaries: tuple[Path, ...] = ()
     spelling: Spelling = PLAIN
     clip: bool = False
     seed: int | None = None
@@ -91,6 +94,7 @@ def run(settings: ReplaySettings) -> int:
     surveys = [load_survey(path) for path in settings.surveys]
     one_round_each(surveys)
     attributes = [attribute for survey in surveys for attribute in survey.attributes]
+    take_dictionaries(settings.dictionaries, attributes, {each.id for each in attributes})
     columns = columns_of(attributes, settings.columns)
     talk, evaluations = texts.talk(), []
     table = read_people(

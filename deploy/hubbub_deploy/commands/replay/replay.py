@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hubbub_deploy.commands.arguments import add_people, columns, load_settings, spelling, whole
+from hubbub_deploy.commands.arguments import (
+    add_dictionary,
+    add_people,
+    columns,
+    load_settings,
+    spelling,
+    whole,
+)
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,6 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     replay.add_argument("--archive", type=Path, help="compare a log's releases with those in this folder")
     add_people(replay)
+    add_dictionary(replay)
     replay.add_argument("--seed", type=whole, help="make the run repeatable")
     replay.add_argument("--out", type=Path, help="write the plots and the releases into this folder")
     replay.add_argument("--all", action="store_true", help="print every value, not only the most frequent")
@@ -55,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     """Run it, and return its exit code."""
     from hubbub_deploy.commands.replay import log_count, log_replay  # noqa: PLC0415
 
+    if options.dictionary and log_count.is_log(options.source):
+        options.misuse("--dictionary is for the texts of a CSV, and a log has none")
     if options.publish and not options.without_issuer:
         options.misuse("--publish is about recounts, and needs --without-issuer")
     if log_count.is_log(options.source):
@@ -87,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
             csv=Path(options.source),
             surveys=tuple(options.survey),
             columns=columns(options.column),
+            dictionaries=tuple(options.dictionary),
             spelling=spelling(options),
             clip=options.clip,
             seed=options.seed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -363,14 +362,3 @@ def test_a_dictionary_overwrites_nothing_and_reads_what_editors_write(files: Pat
     Path("twice").write_text("a\nb\na\n", encoding="utf-8")
     assert "must differ, got 'a' and 'a'" in fails(capsys, "dictionary", "twice", "--out", "g")
     assert not Path("g").exists()
-
-
-def test_a_dictionary_cannot_be_replayed_and_that_is_one_sentence(files: Path, capsys) -> None:
-    run(capsys, "dictionary", "labels.toml", "--out", "d")
-    digest = hashlib.sha256(Path("d").read_bytes()).hexdigest()
-    keys = f'type = "dictionary"\ntexts = {len(Path("d").read_bytes()) // 8}\ndigest = "{digest}"'
-    text = LABELS.replace('type = "label"\nlabels = ["excellent", "good", "fair", "poor"]', keys)
-    Path("site.toml").write_text(text.replace('"grr"', '"local_hashing"'), encoding="utf-8")
-    Path("people.csv").write_text("health\ngood\n", encoding="utf-8")
-    assert main(["replay", "people.csv", "--survey", "site.toml"]) == 1
-    assert "got sets or dictionaries: health" in capsys.readouterr().err
