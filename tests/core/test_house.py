@@ -21,16 +21,16 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 30_375,
-    "authoring": 9_275,
-    "lab": 7_260,
+    "core": 30_395,
+    "authoring": 9_285,
+    "lab": 7_270,
     "client": 7_605,
     "client/web": 8_575,
     "collector": 4_122,
     "topic": 2_230,
     "aggregator": 16_860,
     "results": 1_000,
-    "deploy": 11_835,
+    "deploy": 11_925,
     "bench": 16_915,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
