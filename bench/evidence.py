@@ -106,7 +106,10 @@ RUNS = {
     "scale": Run("bench/scale.py", "10^9 devices a day, from costs measured in the run", markdown=True),
     "screens": Run("bench/screens.py", "every page and state of the dashboard, photographed", markdown=True),
     "secured": Run("bench/secured.py", "a cluster that asks everybody, without each right", markdown=True),
-    "simulate": Run("tests/simulation/simulate.py --evidence --seeds 8000", "10,000 worlds, every mistake"),
+    "mistakes": Run("tests/simulation/simulate.py --mistakes --jobs 2", "the first world that finds each"),
+    "simulate": Run(
+        "tests/simulation/simulate.py --evidence --seeds 8000 --jobs 2", "10,000 worlds, traces, a year"
+    ),
     "speed": Run("bench/run.py", "speed and size of the parts that count, as ratios"),
     "scan": Run("bench/scan.py", "jumps and drifts that windows of rounds find", markdown=True),
     "still-crowds": Run("bench/still_crowds.py", "intervals and alarms of still crowds", markdown=True),

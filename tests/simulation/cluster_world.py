@@ -365,7 +365,7 @@ class ClusterWorld(World):
                         await asyncio.sleep(SLEEPS_S[self.tape.pick(len(SLEEPS_S))])
                     with contextlib.suppress(LogError):
                         publisher.step()
-                    self.look(view, known)
+                    self.look(view, archive, known)
                     # In quiet it keeps its lease.
                     await asyncio.sleep(4.0 if self.quiet else (9.0, 4.0, 14.0)[self.tape.pick(3)])
             except Crash:

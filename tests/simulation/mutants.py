@@ -1,7 +1,7 @@
 """Mistakes that the worlds must find: mends of known races taken back, and artificial ones.
 
 Each is a patch of the product while a world of its kind runs. `make simulate ARGS="--mutant NAME"` finds the
-first seed of one; evidence/simulate.json has them.
+first seed of one; evidence/mistakes.json has them.
 """
 
 from __future__ import annotations

@@ -24,6 +24,12 @@ from hubbub_topic import Cut, LogError, SqliteLog
 KEEPS_S = (0.0, 600.0, 60.0)
 """The seconds for which a node keeps its records."""
 
+BUSY_S = (15.0, 0.5, 30.0)
+IDLE_S = (60.0, 2.0, 120.0)
+"""The worker's pauses after a step that counted something, and after one that found nothing."""
+POWER_ONE_IN = 45
+"""Steps of the worker of which one ends with the power, and so do three times as many appends."""
+
 
 class NodeWorld(World):
     """A node's life; see `World`."""
@@ -108,16 +114,16 @@ class NodeWorld(World):
                     else None,
                 )
                 while True:
-                    first = self.disk.mark
+                    first, found = self.disk.mark, 0
                     with contextlib.suppress(LogError):
-                        worker.step()
+                        found = worker.step()
                     if self._failed is not None:
                         return
-                    if self.fault(150):
+                    if self.fault(POWER_ONE_IN):
                         self._fail(first)
                         return
-                    self.look(view, known)
-                    await asyncio.sleep(self.pace * (15.0, 0.5, 30.0)[self.tape.pick(3)])
+                    self.look(view, archive, known)
+                    await asyncio.sleep(self.pace * (BUSY_S if found else IDLE_S)[self.tape.pick(3)])
             except Crash:
                 return
 

@@ -29,7 +29,7 @@ def test_every_mistake_is_found(mutant: str) -> None:
 
 
 def test_a_seed_makes_the_same_world_under_any_order_of_hashes() -> None:
-    said = traces(2)
+    said = traces(dict.fromkeys(SEEDS, 2))
     assert len(said) == 1
     assert len(set(said.pop().split())) == 4
 

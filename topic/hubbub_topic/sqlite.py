@@ -276,6 +276,8 @@ class SqliteLog:
             (following,) = cursor.execute(
                 "SELECT next FROM head WHERE partition = ?", (partition,)
             ).fetchone()
+            if offset >= following:  # as for most looks at a log
+                return found
             cursor.execute(_SELECT, (*positions(partition, offset), limit))
             for position, body, stored in cursor:
                 at = position & OFFSET_MASK

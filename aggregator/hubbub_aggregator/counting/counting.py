@@ -139,13 +139,13 @@ def check_counted(partition: int, state: PartitionState, records: Sequence[tuple
             read some.
     """
     fresh = 0
-    for _, data in records:
-        # Reports before an announcement were unknown then.
-        if _announces(data):
+    for kind, group in groupby((data for _, data in records), _kind_of):
+        if kind is SurveyRecord:  # reports before an announcement were unknown then
             fresh = 0
-        else:
-            rounds = apply(state, state.offset, data).rounds.values()
-            fresh += any(new.verdicts.accepted for new in rounds)
+        elif kind is ReportsRecord:
+            alike = list(group)
+            if _brings(apply_many(state, enumerate(alike, state.offset))):
+                fresh += sum(_brings(apply(state, state.offset, data)) for data in alike)
     if fresh > state.dead:
         raise AheadError(
             f"partition {partition}: the {len(records)} records before offset {state.offset} must be "
@@ -154,11 +154,15 @@ def check_counted(partition: int, state: PartitionState, records: Sequence[tuple
         )
 
 
-def _announces(data: bytes) -> bool:
+def _kind_of(data: bytes) -> type | None:
     try:
-        return isinstance(decode_record(data, broken=[]), SurveyRecord)
+        return type(decode_record(data, broken=[]))
     except HubbubError:
-        return False
+        return None
+
+
+def _brings(change: Change) -> bool:
+    return any(new.verdicts.accepted for new in change.rounds.values())
 
 
 def judged(
