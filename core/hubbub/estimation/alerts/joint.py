@@ -17,7 +17,6 @@ NAME=alerts`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -29,6 +28,7 @@ from hubbub.estimation.alerts.alerts import Alert
 from hubbub.estimation.alerts.windows import RoundShares, Window, comparisons
 from hubbub.estimation.consistency import norm_sub
 from hubbub.estimation.estimate import Floats
+from hubbub.numeric.gamma import gamma_tail
 
 if TYPE_CHECKING:
     from hubbub.channels.channel import Channel
@@ -134,21 +134,10 @@ def _joints(
         heavier = rank * (1.0 / n**3 + 1.0 / m**3) / (factor**2 * rarest)
         law = {"mean": float(rank), "variance": 2.0 * rank + heavier}
         each = rate / len(windows)
-        if gamma_tail(statistic, **law) < each:
+        if gamma_tail(rank * rank / law["variance"], statistic * rank / law["variance"]) < each:
             threshold = gamma_point(each, **law)
             found.append(Alert("joint", "values", 0, statistic, threshold, rate, after.rounds, before.rounds))
     return found
-
-
-def gamma_tail(point: float, *, mean: float, variance: float) -> float:
-    """Return the probability that a gamma variable exceeds a point.
-
-    Args:
-        point: The point.
-        mean: Its mean, > 0.
-        variance: Its variance, > 0.
-    """
-    return _tail(mean * mean / variance, point * mean / variance)
 
 
 def gamma_point(rate: float, *, mean: float, variance: float) -> float:
@@ -161,39 +150,12 @@ def gamma_point(rate: float, *, mean: float, variance: float) -> float:
     """
     shape, scale = mean * mean / variance, variance / mean
     low, high = 0.0, shape + 1.0
-    while _tail(shape, high) > rate:
+    while gamma_tail(shape, high) > rate:
         low, high = high, 2.0 * high
     for _ in range(60):
         middle = (low + high) / 2.0
-        if _tail(shape, middle) > rate:
+        if gamma_tail(shape, middle) > rate:
             low = middle
         else:
             high = middle
     return scale * high
-
-
-def _tail(shape: float, x: float) -> float:
-    """Return P(X > x) of a gamma variable of scale 1: the series below shape + 1, else Lentz' fraction."""
-    if x <= 0.0:
-        return 1.0
-    front = math.exp(shape * math.log(x) - x - math.lgamma(shape))
-    if x < shape + 1.0:
-        term = total = 1.0 / shape
-        k = shape
-        while term > 1e-16 * total:
-            k += 1.0
-            term *= x / k
-            total += term
-        return 1.0 - front * total
-    b = x + 1.0 - shape
-    c, d = 1e300, 1.0 / b
-    fraction = d
-    for i in range(1, 10_000):
-        a = -i * (i - shape)
-        b += 2.0
-        d = 1.0 / (a * d + b)
-        c = b + a / c
-        fraction *= d * c
-        if abs(d * c - 1.0) < 1e-14:
-            break
-    return front * fraction
