@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import ParameterError
 from hubbub.estimation.tables.groups import RefusedStatisticError
 from hubbub.estimation.tables.shares import TableShares
 from hubbub.numeric.gamma import gamma_tail
@@ -64,12 +63,17 @@ class Association:
 
 
 def independence(table: TableShares) -> Independence:
-    """Return the Wald test of independence of a table of two attributes, each with missing last."""
+    """Return the Wald test of independence of a table of two attributes, each with missing last.
+
+    Where noise leaves nobody who has both, nothing speaks against it.
+    """
     rows, columns = (size - 1 for size in table.shares.shape)
+    degrees = (rows - 1) * (columns - 1)
+    if not min(table.shares[:rows, :columns].sum(), table.crowd[:rows, :columns].sum()) > 0.0:
+        return Independence(0.0, degrees, 1.0)
     d, first, second = _apart(table)
     # Twice the second order too much: where noise is as large as the shares, the test errs to the safe side.
     covariance = first + second
-    degrees = (rows - 1) * (columns - 1)
     values, vectors = np.linalg.eigh(covariance)
     kept = slice(len(values) - degrees, None)
     along = vectors[:, kept].T @ d
@@ -143,8 +147,6 @@ def _apart(table: TableShares) -> tuple[Floats, Floats, Floats]:
     d = (shares.sum() * shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).ravel()
     crowd = table.crowd.copy()
     there = crowd[:rows, :columns]
-    if not min(there.sum(), shares.sum()) > 0.0:
-        raise ParameterError("a table must have devices with both attributes, got none")
     margins = [np.maximum(shares.sum(axis=at), 0.0) for at in (1, 0)]
     by_row, by_column = (margin / max(float(margin.sum()), 1e-300) for margin in margins)
     crowd[:rows, :columns] = there.sum() * np.outer(by_row, by_column)

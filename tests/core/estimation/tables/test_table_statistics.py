@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -209,29 +208,37 @@ def test_holm_s_p_values_are_those_of_the_stepwise_procedure():
     assert holm([]) == []
 
 
-def test_refusals_are_decided_by_the_plan_and_not_by_the_estimates():
-    """Any shares whatever, of as many devices, are refused or not alike."""
-    rng = np.random.default_rng(4)
-    for devices in (300, 200000):
-        refused = set()
-        for _ in range(20):
-            shares = rng.dirichlet(np.full(16, 0.3)).reshape(4, 4) + rng.normal(0.0, 0.01, (4, 4))
-            table, said = TableShares(shares, 1, devices, CHANNELS_NOISE), []
-            for ask in (
-                partial(reweighted_shares, table, [0.6, 0.3, 0.1]),
-                partial(association, table),
-                partial(linear_regression, table, [[[0.0, 1.0, 2.0]], [[0.0, 1.0, 2.0]]]),
-            ):
+@pytest.mark.parametrize("groups", [2, 3])
+@pytest.mark.parametrize(("devices", "epsilon"), [(60, 0.3), (700, 1.0), (5000, 3.0)])
+def test_no_estimates_decide_whether_a_statistic_is_given(groups: int, epsilon: float, devices: int) -> None:
+    """Noise of any size on any crowd, one that nobody is in among them: all are given, or all are refused."""
+    rng, shape = np.random.default_rng(5), (groups + 1, 3)
+    noise = TableNoise.of(grr(groups * 3 + 3, epsilon=epsilon))
+    ways = {
+        "V": association,
+        "reweighted": lambda table: reweighted_shares(table, [1.0 / groups] * groups),
+        "regression": lambda table: linear_regression(table, [[list(range(groups))], [[0, 1]]]),
+        "independence": independence,
+        "conditional": conditional_shares,
+        "means": lambda table: group_means(table, [0.0, 1.0]),
+        "difference": lambda table: group_difference(table, 0, 1, 0),
+        "odds": lambda table: odds_ratio(table, 0, 0),
+    }
+    outcomes: dict[str, set[bool]] = {name: set() for name in ways}
+    for spread in np.tile([0.05, 1.0, 50.0], 8):
+        shares = rng.dirichlet(np.full(math.prod(shape), spread)).reshape(shape)
+        noisy = shares + rng.choice([0.0, 0.03, 0.3]) * rng.normal(size=shape)
+        for each in (noisy, np.eye(1, shares.size, shares.size - 1).reshape(shape)):
+            for name, way in ways.items():
                 try:
-                    ask()
-                    said.append(False)
+                    way(TableShares(each / each.sum(), 1, devices, noise))
+                    outcomes[name].add(True)
                 except RefusedStatisticError:
-                    said.append(True)
-            refused.add(tuple(said))
-        assert refused == {(devices == 300,) * 3}
-
-
-CHANNELS_NOISE = TableNoise.of(CHANNELS["grr"])
+                    outcomes[name].add(False)
+    assert all(len(found) == 1 for found in outcomes.values())
+    by_plan = {outcomes[name].pop() for name in ("V", "reweighted", "regression")}
+    assert devices == 700 or by_plan == {devices == 5000}
+    assert all(found == {True} for found in outcomes.values() if found)
 
 
 def test_a_census_must_be_shares_of_the_groups():
