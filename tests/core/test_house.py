@@ -31,7 +31,7 @@ MOST_LINES = {
     "aggregator": 16_860,
     "results": 1_000,
     "deploy": 11_925,
-    "bench": 16_915,
+    "bench": 16_920,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500
