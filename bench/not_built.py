@@ -10,8 +10,6 @@ reports.
 its variance is simulated beside its closed form, and compared with one answer in a life.
 *Realised losses* are exact, from the channels. *Pauses* ask every fourth round after eight quiet ones, until
 the scan of windows gives an alert; its estimates are normal, in units of a round's standard error.
-*Interactions* are parts of a bundle that tell how two attributes go together and nothing of either: sets of a
-latin square over a common divisor of their readings. Variances are exact, of devices spread evenly.
 """
 
 from __future__ import annotations
@@ -20,18 +18,15 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
 from typing import Final
 
 import numpy as np
-from bundle import told
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
 from hubbub.channels import Channel
 from hubbub.mechanisms import grr
-from hubbub_authoring.design.parts import least_shares
 from hubbub_authoring.mechanisms import brdp, pbgrr, piecewise, square_wave
 
 SEED: Final = 31
@@ -181,33 +176,6 @@ def pauses(lives: int) -> None:
         print(f"| {name} | {np.mean(still) / 104:.2f} | {soon:.3f} | {np.median(delays):g} |")
 
 
-def interactions() -> None:
-    """Print what parts of interactions alone, beside tables, leave of the variance of all pairs."""
-    print("\n| readings, missing included | epsilon | variance with interactions, over tables alone |")
-    print("|---|---|---|")
-    pairs = list(combinations(range(10), 2))
-    components = [*((j,) for j in range(10)), *pairs]
-    held = np.array([[set(each) <= set(pair) for each in components] for pair in pairs])
-    for name, readings in (("ten of 5", [5] * 10), ("of Adult", [10, 8, 17, 8, 15, 6, 3, 7, 3, 3])):
-        cells = np.array([math.prod(readings[j] for j in pair) for pair in pairs])
-        free = np.array([math.prod(readings[j] - 1 for j in each) for each in components])
-        cost = free * (held / cells[:, None]).sum(axis=0)
-        squares = np.array([math.gcd(*(readings[j] for j in pair)) for pair in pairs])
-        for epsilon in (0.5, 1.0, 2.0, 4.0):
-            tables = np.array([told(many, epsilon) for many in cells.tolist()])
-            # Sets of share t within every row and column: all that they tell is of the interaction.
-            a1, best = math.expm1(epsilon), []
-            for g in squares.tolist():
-                t = np.arange(1, g) / g
-                best.append((a1**2 * t * (1.0 - t) / (1.0 + a1 * t) ** 2).max(initial=0.0))
-            alone = np.array(best) / free[10:]
-            kept = np.flatnonzero(alone)
-            both = np.concatenate([held, np.eye(len(components), dtype=bool)[10 + kept]])
-            _, without, _ = least_shares(held, tables, cost)
-            _, error, _ = least_shares(both, np.append(tables, alone[kept]), cost)
-            print(f"| {name} | {epsilon:g} | {(error - cost.sum()) / (without - cost.sum()):.3f} |")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print all tables, and return the exit code."""
     parser = argparse.ArgumentParser(
@@ -229,7 +197,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ),
         overlaps,
         lambda: pauses(lives),
-        interactions,
     ]
     for table in tables:
         table()

@@ -20,14 +20,14 @@ from hubbub_aggregator.release import AcceptedCounts, Release
 from hubbub_aggregator.release.round_release import canonical_bytes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-NEWER = ("region", "heat-map", "transition", "sets", "bundle", "key-value")
+NEWER = ("region", "heat-map", "transition", "sets", "bundle", "key-value", "interactions")
 """Golden surveys of forms that tests/golden/formats has not."""
 OLDER = {"table", "score"}
 DEVICES = 4000
 
 
 def survey_of(name: str) -> Survey:
-    alone = name in ("sets", "bundle", "key-value")
+    alone = name in ("sets", "bundle", "key-value", "interactions")
     return Survey.load(GOLDEN / (f"{name}.bin" if alone else f"survey-{name}.bin"))
 
 

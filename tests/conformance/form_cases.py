@@ -13,8 +13,10 @@ s = i the first m = L - i + s of the filled set, then the first m = K - k + s of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 import msgpack
 from case_changes import Case, pack
@@ -303,7 +305,21 @@ def _bundle_symbol(chance: Chance, canonical: bytes, part: int | None = None) ->
     part = chance.below(len(sets)) if part is None else part
     number = part.to_bytes(1 if len(sets) <= 256 else 2, "little")
     width = max((cells + 7) // 8 for _, cells, _ in sets)
+    classes = spec["classes"][part] if "classes" in spec else 1
+    if classes > 1 and not chance.one_in(4):
+        own, cells, size = sets[part]
+        held = _latin(chance, [spec["readings"][member] for member in own], classes, size * classes // cells)
+        return number + held.ljust(width, b"\0")
     return number + _cells(chance, *sets[part][1:]).ljust(width, b"\0")
+
+
+def _latin(chance: Chance, shape: list[int], classes: int, band: int) -> bytes:
+    """A latin set: the cells whose row and column are in classes of so small a sum."""
+    rows, columns = ([i % classes for i in range(many)] for many in shape)
+    for places in (rows, columns):
+        places.sort(key=lambda _: chance.token_bytes(8))
+    held = [(row + column) % classes < band for row in rows for column in columns]
+    return sum(is_in << cell for cell, is_in in enumerate(held)).to_bytes((len(held) + 7) // 8, "little")
 
 
 def _part_sets(spec: Spec) -> list[tuple[list[int], int, int]]:
@@ -319,12 +335,12 @@ def _part_sets(spec: Spec) -> list[tuple[list[int], int, int]]:
     return found
 
 
-def _bundle_life(chance: Chance, canonical: bytes) -> Case:
+def _bundle_life(chance: Chance, canonical: bytes, survey: Callable[..., bytes] = bundle_survey) -> Case:
     """Two bundles over some attributes, and single ones among them: answers that move to their values."""
     sizes = [chance.between(2, 4) for _ in range(chance.between(2, 4))]
     own = _sound(chance)
-    canonical = bundle_survey(own)
-    listed = [canonical, bundle_survey(own, sizes), bundle_survey(own, sizes)]
+    canonical = survey(own)
+    listed = [canonical, survey(own, sizes), survey(own, sizes)]
     keys, symbols, moves = [[50], [51], [52]], [], []
     for each in listed:
         sets = _part_sets(msgpack.unpackb(each)[7])
@@ -344,6 +360,52 @@ def _bundle_life(chance: Chance, canonical: bytes) -> Case:
         symbols.append(_any_symbol(chance, listed[-1]))
         moves.append([])
     return _life(chance, listed, keys, symbols, moves)
+
+
+# Bundles with interactions among their parts.
+
+
+def interaction_survey(chance: Chance, sizes: list[int] | None = None) -> bytes:
+    """A bundle with every single attribute, some pairs and the interactions of some."""
+    plain = sizes is not None
+    sizes = sizes or [chance.pick([2, 3, 5, 5, 7, 11]) for _ in range(chance.between(2, 4))]
+    pairs = [[i, j] for j in range(len(sizes)) for i in range(j)]
+    parts = [([i], 1) for i in range(len(sizes))]
+    parts += [(pair, 1) for pair in pairs if chance.one_in(3)]
+    for pair in pairs:
+        shared = math.gcd(*(sizes[member] + 1 for member in pair))
+        own = [g for g in range(2, shared + 1) if shared % g == 0] or [1 + chance.one_in(20)]
+        if not chance.one_in(5):
+            parts.append((pair, chance.pick(own) + chance.one_in(40)))
+    parts = [(own, g) for i, (own, g) in enumerate(parts) if g > 1 or (own, g) not in parts[:i]]
+    cells = [math.prod(sizes[member] + 1 for member in own) for own, _ in parts]
+    subset = [
+        chance.between(1, max(1, k // 2 if g == 1 else g - 1)) * max(1, k // g if g > 1 else 1)
+        for k, (_, g) in zip(cells, parts, strict=True)
+    ]
+    least = [WORD * d // k + 1 for d, k in zip(subset, cells, strict=True)]
+    held = [low + (WORD - low) * chance.between(0, 8) // 10 for low in least]
+    odds = [Fraction(h * (k - d), (WORD - h) * d) for h, k, d in zip(held, cells, subset, strict=True)]
+    attributes = [_attribute(chance, f"a{i}", size) for i, size in enumerate(sizes)]
+    spec: Spec = {
+        "kind": "parts",
+        "readings": [size + 1 for size in sizes],
+        "orders": [len(own) for own, _ in parts],
+        "members": [member + 1 for own, _ in parts for member in own],
+        "shares": chance.cut(WORD, len(parts)),
+        "subset": subset,
+        "held": held,
+    }
+    if any(g > 1 for _, g in parts) or chance.one_in(20):
+        spec["classes"] = [g for _, g in parts]
+    told = [own for own, _ in parts]
+    asked = [pair for pair in pairs if pair in told and (plain or not chance.one_in(3))]
+    asked += [[i] for i in range(len(sizes)) if not any(i in own for own in asked)]
+    if not plain and chance.one_in(15):
+        asked.append(chance.pick([pair for pair in pairs if pair not in asked] or [[1, 0]]))
+    epsilon = least_float(max(odds).numerator, max(odds).denominator)
+    maps: list[object] = [[None, None] for _ in sizes]
+    return _compiled(chance, attributes, spec, ["bundle", maps, asked], epsilon)
 
 
 # Numbers that may be absent, and tables, transitions and bundles of them.
@@ -449,7 +511,15 @@ SETS = Series("set", set_survey, _set_values, _set_symbol, _set_life)
 TRANSITIONS = Series("transition", transition_survey, _transition_values, _any_symbol, _transition_life)
 BUNDLES = Series("bundle", bundle_survey, _bundle_values, _bundle_symbol, _bundle_life, sample=50)
 KEY_VALUES = Series("key_value", key_value_survey, _key_value_values, _key_value_symbol, _key_value_life)
-ALL = (TREES, SETS, TRANSITIONS, BUNDLES, KEY_VALUES)
+INTERACTIONS = Series(
+    "interaction",
+    interaction_survey,
+    _bundle_values,
+    _bundle_symbol,
+    partial(_bundle_life, survey=interaction_survey),
+    sample=50,
+)
+ALL = (TREES, SETS, TRANSITIONS, BUNDLES, KEY_VALUES, INTERACTIONS)
 
 if __name__ == "__main__":
     write(ALL)

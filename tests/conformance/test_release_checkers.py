@@ -122,16 +122,17 @@ def held(domain: object, chance: random.Random) -> object:
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["sets", "survey-transition", "key-value", "bundle"])
+@pytest.mark.parametrize("name", ["sets", "survey-transition", "key-value", "bundle", "interactions"])
 def test_forms_beside_the_series_are_checked_in_javascript_and_rust(name: str, program: Path) -> None:
     """Of a bundle, whose tables are estimated together, the parts alone."""
     made = beside_the_series(name)
     lines = [each.line for each in made]
     due = [each.result for each in made]
-    assert len(made) > 25 and sum(words != "same" for words in due) > (14 if name == "bundle" else 25)
+    bundle = made[0].survey.form.samples_parts
+    assert len(made) > 25 and sum(words != "same" for words in due) > (14 if bundle else 25)
     for found in (release_checkers.in_javascript(lines), release_checkers.in_rust(program, lines)):
         assert [words for words, _ in found] == due
-        assert ("values.estimate" in found[0][1]) == (name == "bundle")
+        assert ("values.estimate" in found[0][1]) == bundle
 
 
 @needs_node

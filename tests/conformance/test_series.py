@@ -17,7 +17,7 @@ import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
 from case_changes import Case
 from conformance_pack import read_cases
-from form_cases import ALL, BUNDLES
+from form_cases import ALL, BUNDLES, INTERACTIONS
 from orbit_law import chance_of
 from random_channels import Chance
 from reference import REFUSED
@@ -59,7 +59,7 @@ def test_a_series_has_enough_of_every_kind(series: Series) -> None:
 
 
 def test_their_surveys_have_what_a_form_can_have() -> None:
-    trees, _, transitions, _, numbers = (" ".join(cases(series)[0]) for series in ALL)
+    trees, _, transitions, _, numbers, _ = (" ".join(cases(series)[0]) for series in ALL)
     assert all(word.encode().hex() in trees for word in ("quadtree", "nested_levels"))
     assert all(word.encode().hex() in transitions for word in ("pairs", "changed", "direction"))
     told = ["absent", "key_value", "transition", "table", "bundle"]
@@ -70,6 +70,12 @@ def test_their_surveys_have_what_a_form_can_have() -> None:
     channels = [msgpack.unpackb(bytes.fromhex(case.split("\t")[1]))[7] for case in certified]
     assert max(len(channel["orders"]) for channel in channels) > 256  # two bytes for a part
     assert max(math.prod(channel["readings"]) for channel in channels) == 2**62
+    drawn = Counter()
+    for case, words in zip(*cases(INTERACTIONS), strict=True):
+        if words.startswith("answer"):
+            channel = msgpack.unpackb(bytes.fromhex(case.split("\t")[1]))[7]
+            drawn[channel.get("classes", [1] * 99)[int(words.split()[1].split(":")[0])]] += 1
+    assert sum(many for classes, many in drawn.items() if classes > 1) > 20 and len(drawn) > 3
 
 
 @needs_node

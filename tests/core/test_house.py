@@ -21,17 +21,17 @@ LARGEST_CIRCLE = 4
 
 
 MOST_LINES = {
-    "core": 30_395,
-    "authoring": 9_285,
+    "core": 30_600,
+    "authoring": 9_320,
     "lab": 7_270,
     "client": 7_605,
-    "client/web": 8_575,
+    "client/web": 8_655,
     "collector": 4_122,
     "topic": 2_230,
-    "aggregator": 16_860,
+    "aggregator": 16_868,
     "results": 1_000,
     "deploy": 11_925,
-    "bench": 16_920,
+    "bench": 16_890,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
 SLACK = 500

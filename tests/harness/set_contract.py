@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations, product
 from typing import ClassVar
 
 import msgpack
@@ -76,6 +76,25 @@ def subset_members(inputs, size, held, x):
             yield members, p / math.comb(inputs - 1, size - 1)
         else:
             yield members, (1 - p) / math.comb(inputs - 1, size)
+
+
+def latin_sets(shape, classes, band):
+    """Of the definition: all sets of cells whose row and column are in classes of so small a sum."""
+    placed = [set(permutations([i % classes for i in range(many)])) for many in shape]
+    return sorted(
+        {
+            tuple(i for i, sums in enumerate(product(rows, columns)) if sum(sums) % classes < band)
+            for rows, columns in product(*placed)
+        }
+    )
+
+
+def latin_members(shape, classes, size, held, x):
+    """Of the definition: with probability p any latin set that holds x, else any that does not."""
+    sets, p = latin_sets(shape, classes, size * classes // math.prod(shape)), Fraction(held, 2**32)
+    inside = sum(x in members for members in sets)
+    for members in sets:
+        yield members, p / inside if x in members else (1 - p) / (len(sets) - inside)
 
 
 def unary_law(channel, x) -> Law:

@@ -17,6 +17,8 @@ Document = dict[str, Any]
 def part_lines(survey: Survey, counts: NDArray[np.int64] | None) -> list[Document]:
     """Return a line per part as JSON types: its attributes, reports, and the chance of so many or more.
 
+    The line of an interaction says so: a table of the same attributes may be a part, too.
+
     Args:
         survey: A bundle.
         counts: The counts of a round that shows them; None of one that does not.
@@ -29,6 +31,7 @@ def part_lines(survey: Survey, counts: NDArray[np.int64] | None) -> list[Documen
     return [
         {
             "attributes": [survey.attributes[member].id for member in part.members],
+            **({"tells": "interaction"} if part.classes > 1 else {}),
             "reports": int(many),
             "expected": n * part.share / 2**32,
             "p_value": chance,
@@ -46,7 +49,7 @@ def part_alerts(release: Mapping[str, Any]) -> list[Document]:
         {
             "kind": "part",
             "family": "parts",
-            "label": " / ".join(line["attributes"]),
+            "label": " / ".join(line["attributes"]) + (", interaction" if "tells" in line else ""),
             "statistic": line["p_value"],
             "threshold": PART_ALARM,
             "rate": PART_ALARM * len(release["parts"]),

@@ -16,15 +16,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.mechanisms import MAX_PARTS, SampledPart, SampledParts, SubsetSelection, subset_selection, told_by
+from hubbub.mechanisms import (
+    MAX_PARTS,
+    LatinSelection,
+    SampledPart,
+    SampledParts,
+    SubsetSelection,
+    components_of,
+    subset_selection,
+    told_by,
+)
 
 LEAST_SHARE: Final = 1.0 / 1024
 """The share below which a part that others make up for is left out: of few reports each moves much."""
@@ -36,6 +45,9 @@ _STEPS: Final = 2_000
 """Steps at most; a few dozen do."""
 
 _WORD: Final = 2**32
+
+PartKinds: TypeAlias = Literal["tables", "interactions"]
+"""The kinds of parts that a design considers: tables alone, or also interactions of two attributes."""
 
 Members = tuple[int, ...]
 Floats = NDArray[np.float64]
@@ -66,6 +78,7 @@ def design_parts(
     epsilon: float,
     weights: Sequence[float] | None = None,
     order: int | None = None,
+    kinds: PartKinds = "tables",
 ) -> PartDesign:
     """Return the parts, and their shares, of the least weighted error of some tables.
 
@@ -75,18 +88,32 @@ def design_parts(
         epsilon: Declared, per report.
         weights: What each table's summed squared error counts; None: alike.
         order: The most attributes of a part; None: parts are the tables asked for, and no others.
+        kinds: "interactions": also parts that tell how two attributes go together and no more.
 
     Raises:
         ParameterError: If there are too many parts to consider, or no integers express them.
     """
-    considered = _candidates(len(readings), tables, order)
-    oracles = {table: _told_best(math.prod(readings[j] for j in table), epsilon) for table in considered}
     cost = _costs(readings, tables, weights or [1.0] * len(tables))
-    told = np.array([told_by(oracles[table]) for table in considered])
+    oracles: dict[tuple[Members, int], SubsetSelection] = {
+        (table, 1): _told_best(math.prod(readings[j] for j in table), epsilon)
+        for table in _candidates(len(readings), tables, order)
+    }
+    if kinds == "interactions":
+        for one, two in (component for component in cost if len(component) == 2):
+            if math.gcd(readings[one], readings[two]) > 1:
+                latin = _interaction_best((readings[one], readings[two]), epsilon)
+                oracles[(one, two), latin.classes] = latin
+    considered = [
+        SampledPart(members, 0, oracle.size, oracle.p_draws, classes)
+        for (members, classes), oracle in oracles.items()
+    ]
     holds = _incidence(considered, list(cost))
+    told, value = np.array([told_by(oracle) for oracle in oracles.values()]), np.array(list(cost.values()))
     useful = np.flatnonzero(holds.any(axis=1))
     considered = [considered[place] for place in useful.tolist()]
-    told, holds, value = told[useful], holds[useful], np.array(list(cost.values()))
+    told, holds = told[useful], holds[useful]
+    if len(considered) > MAX_PARTS:
+        raise ParameterError(f"parts must be at most {MAX_PARTS}, got {len(considered)}")
     kept = np.arange(len(considered))
     while True:
         shares, error, gap = least_shares(holds[kept], told[kept], value)
@@ -98,10 +125,7 @@ def design_parts(
         kept = np.delete(kept, least)
     whole = np.floor(shares * _WORD).astype(np.int64)
     whole[np.argmax(whole)] += _WORD - whole.sum()
-    parts = [
-        SampledPart(considered[k], int(share), oracles[considered[k]].size, oracles[considered[k]].p_draws)
-        for k, share in zip(kept.tolist(), whole.tolist(), strict=True)
-    ]
+    parts = [replace(considered[k], share=share) for k, share in zip(kept, whole.tolist(), strict=True)]
     return PartDesign(SampledParts(readings, parts), error - float(value.sum()), gap, len(considered))
 
 
@@ -148,27 +172,35 @@ def _told_best(cells: int, epsilon: float) -> SubsetSelection:
     return max((subset_selection(cells, epsilon=epsilon, size=size) for size in sorted(sizes)), key=told_by)
 
 
+def _interaction_best(shape: tuple[int, int], epsilon: float) -> LatinSelection:
+    """Return the latin sets that tell most of two attributes' interaction at a uniform crowd."""
+    cells, most = math.prod(shape), math.gcd(*shape)
+    near = most / (math.exp(epsilon) + 1.0)
+    found = []
+    for band in sorted({min(max(band, 1), most - 1) for band in (math.floor(near), math.ceil(near))}):
+        size = band * cells // most
+        p_draws = subset_selection(cells, epsilon=epsilon, size=size).p_draws
+        found.append(LatinSelection(shape, most // math.gcd(band, most), size, p_draws))
+    return max(found, key=told_by)
+
+
 def _costs(
     readings: Sequence[int], tables: Sequence[Members], weights: Sequence[float]
 ) -> dict[Members, float]:
     found: dict[Members, float] = {}
     for table, weight in zip(tables, weights, strict=True):
         cells = math.prod(readings[j] for j in table)
-        for many in range(1, len(table) + 1):
-            for component in combinations(table, many):
-                cost = weight * math.prod(readings[j] - 1 for j in component) / cells
-                found[component] = found.get(component, 0.0) + cost
+        for component in components_of(table):
+            cost = weight * math.prod(readings[j] - 1 for j in component) / cells
+            found[component] = found.get(component, 0.0) + cost
     return found
 
 
-def _incidence(parts: Sequence[Members], components: Sequence[Members]) -> NDArray[np.bool_]:
+def _incidence(parts: Sequence[SampledPart], components: Sequence[Members]) -> NDArray[np.bool_]:
     place = {component: k for k, component in enumerate(components)}
     found = np.zeros((len(parts), len(components)), dtype=np.bool_)
     for row, part in enumerate(parts):
-        for many in range(1, len(part) + 1):
-            for component in combinations(part, many):
-                if component in place:
-                    found[row, place[component]] = True
+        found[row, [place[component] for component in part.tells if component in place]] = True
     return found
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Final, cast
+from typing import Final, cast, get_args
 
 import numpy as np
 
 from hubbub.errors import ABSENT
 from hubbub.mechanisms import MAX_BUNDLED, MAX_ORDER, MAX_PARTS, SampledParts
 from hubbub.survey import Bundle, DeclaredAttribute, NumberDomain, Rules, check_attributes, owners_of
-from hubbub_authoring.design.parts import design_parts
+from hubbub_authoring.design.parts import PartKinds, design_parts
 
 BUNDLE: Final = "bundle"
 """The name of the mechanism, and of its table in a survey file."""
 
-KEYS: Final = ("tables", "weight", "error", "order")
+KEYS: Final = ("tables", "weight", "error", "order", "parts")
 MAX_WEIGHT: Final = 1e6
 
 
@@ -61,9 +61,9 @@ def bundle_survey(
         order = rules.integer("bundle.order", order, 1, MAX_ORDER)
     if "error" in table:
         rules.real("bundle.error", table["error"], 1e-9, 1.0)
-    designed = design_parts(
-        form.shape, tables, epsilon=epsilon, weights=_weights(rules, table, len(tables)), order=order
-    )
+    kinds = cast(PartKinds, rules.choice("bundle.parts", table.get("parts", "tables"), get_args(PartKinds)))
+    weights = _weights(rules, table, len(tables))
+    designed = design_parts(form.shape, tables, epsilon=epsilon, weights=weights, order=order, kinds=kinds)
     return form, designed.channel
 
 

@@ -138,11 +138,12 @@ def symbol(survey: Survey, said: Symbol) -> str:
     if survey.form.samples_parts and isinstance(said, bytes):
         parts = cast("SampledParts", channel)
         number = parts.part_of(said)
-        oracle = parts.oracles[number]
-        names = ", ".join(survey.attributes[member].id for member in parts.parts[number].members)
+        oracle, part = parts.oracles[number], parts.parts[number]
+        names = [survey.attributes[member].id for member in part.members]
         high, low = oracle.odds
+        about = f"{', '.join(names)} alone" if part.classes == 1 else f"how {' and '.join(names)} go together"
         return (
-            f"about {names} alone, part {number + 1} of {len(parts.parts)} that a coin picked: a set of "
+            f"about {about}, part {number + 1} of {len(parts.parts)} that a coin picked: a set of "
             f"{oracle.size} of {oracle.inputs} cells, {factor(math.log(high / low))} times as likely from "
             "one in it as from another"
         )

@@ -29,7 +29,7 @@ const tables = () => import('./channels/tables.js');
 
 /** A channel, and the name of its kind. @typedef {Drawn & {kind: string}} Channel */
 
-/** Kinds by name; a page loads those that it meets. @type {Record<string, () => Promise<{keys: string[], new (keys: Keys): Drawn}>>} */
+/** Kinds by name; a page loads those that it meets. @type {Record<string, () => Promise<{keys: string[], more?: string, new (keys: Keys): Drawn}>>} */
 const KINDS = {
   grr: async () => (await tables()).Grr,
   pbgrr: async () => (await tables()).PbGrr,
@@ -63,6 +63,6 @@ export async function readChannel(map) {
   const kind = keys.kind();
   must(Object.hasOwn(KINDS, kind), 'an unknown kind of channel');
   const Kind = await KINDS[kind]();
-  keys.exactly(Kind.keys);
+  keys.exactly(Kind.more && keys.has(Kind.more) ? [...Kind.keys, Kind.more] : Kind.keys);
   return Object.assign(new Kind(keys), { kind });
 }

@@ -230,6 +230,9 @@ def _estimates(checked: Checked, survey: Survey, document: Document, counts: Pub
     if parts:
         said = [line["reports"] for line in document["parts"]]
         checked.fact("parts: reports", said, counts.cells[: len(said)].tolist())
+        if isinstance(classes := survey.channel.to_spec().get("classes"), list):
+            told = ["interaction" if g > 1 else None for g in classes]
+            checked.fact("parts: tells", [line.get("tells") for line in document["parts"]], told)
     for kind, names, family in zip(
         ("values", "categories"), (labels, survey.category_names), found, strict=True
     ):

@@ -111,6 +111,11 @@ class SubsetSelection(AttemptChannel):
         """Return one block: some set holds the one and not the other of any two inputs."""
         return BlockDivergence.constant(self.inputs, fixed_up(*self.odds))
 
+    @property
+    def freedom(self) -> int:
+        """The free numbers that a report tells: shares, which sum to one."""
+        return self.inputs - 1
+
     @cached_property
     def levels(self) -> tuple[Level, ...]:  # noqa: D102 - inherited
         k, d, others = self.inputs, self.size, max(self.inputs - 2, 1)  # no third value where K = 2

@@ -68,6 +68,36 @@ def test_larger_parts_are_chosen_where_they_tell_more():
     assert at_four.total == pytest.approx(3.088, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("readings", "epsilon", "without", "beside"),
+    [
+        ((4,) * 10, 1.0, 1.2014, 1.0024),
+        ((4,) * 10, 0.5, 1.198, 1.034),
+        ((4,) * 10, 2.0, 1.200, 1.1075),
+        ((9, 8, 16, 7, 14, 6, 5, 2, 41, 2), 1.0, 1.0982, 1.0661),
+    ],
+)
+def test_interactions_come_as_near_the_floor_as_was_derived(
+    readings: tuple[int, ...], epsilon: float, without: float, beside: float
+):
+    """Ten attributes, all pairs: the specification states 1.201 and 1.002, 1.098 and 1.066 at epsilon 1."""
+    floor = table_floor(list(readings), pairs(10), epsilon=epsilon)
+    tables = design_parts(readings, pairs(10), epsilon=epsilon)
+    both = design_parts(readings, pairs(10), epsilon=epsilon, kinds="interactions")
+    assert tables.total / floor.error == pytest.approx(without, abs=1e-3)
+    assert both.total / floor.error == pytest.approx(beside, abs=1e-3)
+    assert both.gap < 1e-5 and floor.error <= both.total * (1 + 1e-9)
+    expected = BundleEstimator(both.channel, tables=pairs(10)).uniform_estimate(10**6)
+    assert 10**6 * float((expected.value_errors**2).sum()) == pytest.approx(both.total, rel=1e-5)
+
+
+def test_interactions_are_left_out_where_they_gain_nothing():
+    for readings, epsilon in (((4,) * 10, 4.0), ((3, 4, 5), 1.0)):
+        tables = pairs(len(readings))
+        both = design_parts(readings, tables, epsilon=epsilon, kinds="interactions")
+        assert both.channel == design_parts(readings, tables, epsilon=epsilon).channel
+
+
 def test_weights_move_shares_to_what_counts():
     plain, heavy = (
         design_parts((3, 3, 3), pairs(3), epsilon=1.0, weights=weights).channel.parts[0].share

@@ -71,6 +71,10 @@ impl<'a> Keys<'a> {
         must(all && self.0.len() == names.len() + 1, "other keys than those of the kind")
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| *key == name)
+    }
+
     pub fn value(&self, name: &str) -> Answer<&'a Value> {
         self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| *value).ok_or("a key is missing")
     }
@@ -103,6 +107,9 @@ pub fn read(map: &Value) -> Answer<Channel> {
         "set_levels" | "nested_levels" => &["inputs", "sizes", "shares", "subset", "held"],
         "tree" => &["inputs", "cells", "shares", "subset", "held"],
         "set" => &["inputs", "most", "size", "held"],
+        "parts" if keys.has("classes") => {
+            &["readings", "orders", "members", "shares", "subset", "held", "classes"]
+        }
         "parts" => &["readings", "orders", "members", "shares", "subset", "held"],
         "orbits" | "short_orbits" => {
             &["sizes", "unit", "counts", "missing", "inside", "outside", "absent"]

@@ -543,8 +543,7 @@ fn bundle(attributes: &[Attribute], channel: &Channel, form: &[Value]) -> Answer
         let own = own.collect::<Answer<Vec<usize>>>()?;
         must((1..=4).contains(&own.len()), "tables of one to four")?;
         must(own.windows(2).all(|pair| pair[0] < pair[1]), "attributes that rise")?;
-        let told = |part: &Vec<usize>| own.iter().all(|member| part.contains(member));
-        must(parts.members.iter().any(told), "a table within a part")?;
+        must(parts.tell(&own), "a table that parts tell")?;
         tables.push(own);
     }
     must((1..=4096).contains(&tables.len()) && all_differ(tables.iter()), "tables that differ")?;

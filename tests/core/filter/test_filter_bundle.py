@@ -31,15 +31,17 @@ TABLES = [("age",), ("sex",), ("age", "sex")]
 SLACK = 1e-8
 
 
-def parts_of(tables, epsilon) -> SampledParts:
+def parts_of(tables, epsilon, *, interacts=()) -> SampledParts:
+    """A part of every table; of those that interact how two attributes go together, by latin squares."""
     attributes = ("age", "sex")
     made, left = [], 2**32
     for number, table in enumerate(tables):
         members = tuple(attributes.index(each) for each in table)
-        oracle = subset_selection(3 ** len(table), epsilon=epsilon)
+        latin = number in interacts
+        oracle = subset_selection(3 ** len(table), epsilon=epsilon, size=3 if latin else None)
         share = left if number == len(tables) - 1 else 2**30
         left -= share
-        made.append(SampledPart(members, share, oracle.size, oracle.p_draws))
+        made.append(SampledPart(members, share, oracle.size, oracle.p_draws, 3 if latin else 1))
     return SampledParts((3, 3), made)
 
 
@@ -110,6 +112,7 @@ class Life:
         self.version = 0
         self.understated = self.raised = 0.0
         self.branches: set[str] = set()
+        self.interactions = 0
 
     def versions(self):
         return {"age": self.version, "sex": 0}
@@ -122,7 +125,12 @@ class Life:
             tables = [TABLES[i] for i in self.random.permutation(3)[:count]]
             if {name for table in tables for name in table} != {"age", "sex"}:
                 return
-            channel = parts_of(tables, epsilon)
+            both = [number for number, table in enumerate(tables) if len(table) == 2]
+            interacts = both if self.random.random() < 0.5 else []
+            if interacts and self.random.random() < 0.5:  # beside the table itself
+                tables.append(("age", "sex"))
+            channel = parts_of(tables, epsilon, interacts=interacts)
+            self.interactions += len(interacts)
             asked = Asked(cut, self.versions(), list(channel.oracles), tables)
             ticket = self.filter.reserve(("bundle", len(self.asked)), channel.bound)
             if ticket is not None:
@@ -169,16 +177,17 @@ class Life:
 
 
 def test_no_life_is_understated_and_no_answer_raises_what_is_committed():
-    branches: set[str] = set()
+    branches, interactions = set(), 0
     for seed in range(60):
         life = Life(seed).run(14)
+        interactions += life.interactions
         assert life.understated <= SLACK
         assert life.raised <= 0.0
         branches |= life.branches
         if not any(ticket in life.bundles for ticket in life.filter.pending):
             known = truth(list(life.asked.values()))
             assert life.filter.committed == pytest.approx(known, abs=1e-6) or "apart" in life.branches
-    assert "joined" in branches
+    assert "joined" in branches and interactions > 60
 
 
 def test_control_coordinates_named_by_readings_are_caught():

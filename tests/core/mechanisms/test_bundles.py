@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from set_contract import latin_sets
 
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
@@ -26,14 +27,23 @@ WORD = 2**32
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 
-def channel_of(readings, tables, shares, *, epsilon=1.0) -> SampledParts:
+def channel_of(readings, tables, shares, *, epsilon=1.0, classes=None) -> SampledParts:
     made, left = [], WORD
     for number, (members, share) in enumerate(zip(tables, shares, strict=True)):
-        oracle = subset_selection(math.prod(readings[j] for j in members), epsilon=epsilon)
+        cells, g = math.prod(readings[j] for j in members), 1 if classes is None else classes[number]
+        oracle = subset_selection(cells, epsilon=epsilon, size=None if g == 1 else cells // g)
         own = left if number == len(tables) - 1 else round(share * WORD)
         left -= own
-        made.append(SampledPart(tuple(members), own, oracle.size, oracle.p_draws))
+        made.append(SampledPart(tuple(members), own, oracle.size, oracle.p_draws, g))
     return SampledParts(readings, made)
+
+
+MIXED_TABLES = [(0,), (1, 2), (0, 1), (0, 2), (1, 2)]
+
+
+def interacting(readings=(2, 4, 2), shares=(0.2, 0.3, 0.2, 0.2, 0.1)) -> SampledParts:
+    """No part is the table of 0 and 1, nor of 0 and 2; the interaction of 1 and 2 is told twice."""
+    return channel_of(readings, MIXED_TABLES, shares, classes=[1, 1, 2, 2, 2])
 
 
 def margin(table, members, readings):
@@ -43,9 +53,17 @@ def margin(table, members, readings):
 
 def symbols_of(channel):
     """Every symbol of a small channel, as the part and the cells that it holds."""
-    for number, oracle in enumerate(channel.oracles):
-        for cells in itertools.combinations(range(oracle.inputs), oracle.size):
+    for number in range(len(channel.parts)):
+        for cells in sets_of(channel, number):
             yield number, cells
+
+
+def sets_of(channel, number):
+    """Every set of a part."""
+    oracle, classes = channel.oracles[number], channel.parts[number].classes
+    if classes == 1:
+        return list(itertools.combinations(range(oracle.inputs), oracle.size))
+    return latin_sets(channel.shapes[number], classes, oracle.size * classes // oracle.inputs)
 
 
 def packed(channel, number, cells):
@@ -60,10 +78,11 @@ def joint(channel):
     return np.exp(np.stack([channel.log_likelihood(symbol) for symbol in symbols], axis=1))
 
 
-def test_pooled_tables_are_the_least_squares_of_the_joint_channel_at_a_uniform_crowd():
+@pytest.mark.parametrize("parts", ["pairs", "interactions"])
+def test_pooled_tables_are_the_least_squares_of_the_joint_channel_at_a_uniform_crowd(parts):
     """The left inverse of least variance at a uniform crowd, by a pseudo-inverse of all symbols."""
-    readings = (2, 3, 2)
-    channel = channel_of(readings, PAIRS, (0.3, 0.25, 0.45))
+    channel = channel_of((2, 3, 2), PAIRS, (0.3, 0.25, 0.45)) if parts == "pairs" else interacting()
+    readings = channel.readings
     law = joint(channel)
     weight = law.mean(axis=0)
     fisher = (law / weight) @ law.T
@@ -83,6 +102,8 @@ def test_pooled_tables_are_the_least_squares_of_the_joint_channel_at_a_uniform_c
         start += size
         assert n * float((errors**2).sum()) == pytest.approx(due, rel=1e-6)
         found.append(n * float((errors**2).sum()) + 1 - 1 / size)
+    if parts == "interactions":
+        return
     # ATTRIBUTES 2 states these traces for the coins of 32 bits left out.
     stated = [33.65305928, 22.95307801, 25.92955246]
     lost = [1 - 1 / 6, 1 - 1 / 4, 1 - 1 / 6]
@@ -90,14 +111,19 @@ def test_pooled_tables_are_the_least_squares_of_the_joint_channel_at_a_uniform_c
     assert min(abs(sum(stated) - each) for each in either) < 1e-3 * sum(stated)
 
 
-@pytest.mark.parametrize("orders", ["pairs", "mixed"])
+@pytest.mark.parametrize("orders", ["pairs", "mixed", "interactions", "latin squares"])
 def test_estimates_of_expected_counts_are_the_truth_and_errors_those_of_the_law(orders):
     """At a crowd of no symmetry: unbiased to rounding, and each variance is that of the explicit scores."""
-    readings = (2, 3, 2)
     tables = PAIRS if orders == "pairs" else [(0,), (0, 1, 2), (1, 2)]
-    channel = channel_of(readings, tables, (0.3, 0.25, 0.45))
-    shares = np.random.default_rng(3).dirichlet(np.ones(12))
-    asked = [*PAIRS, (1,)]
+    if orders == "interactions":
+        channel, asked = interacting(), [*PAIRS, (1,)]
+    elif orders == "latin squares":
+        asked, tables = [(0, 1), (1, 2), (1,)], [(0,), (1, 2), (0, 1)]
+        channel = channel_of((4, 4, 3), tables, (0.3, 0.3, 0.4), classes=[1, 1, 4])
+    else:
+        channel, asked = channel_of((2, 3, 2), tables, (0.3, 0.25, 0.45)), [*PAIRS, (1,)]
+    readings = channel.readings
+    shares = np.random.default_rng(3).dirichlet(np.ones(math.prod(readings)))
     estimator = BundleEstimator(channel, tables=asked)
     n = 10_000
     found = estimator.expected_estimate(shares, n)
@@ -130,10 +156,12 @@ def test_estimates_of_expected_counts_are_the_truth_and_errors_those_of_the_law(
     np.testing.assert_allclose(found.value_errors**2, np.concatenate(variances), rtol=1e-9)
 
 
-def test_tables_agree_in_every_margin_and_sum_to_one():
+@pytest.mark.parametrize("classes", [[1] * 6, [1, 1, 1, 1, 1, 1, 2]])
+def test_tables_agree_in_every_margin_and_sum_to_one(classes):
     readings = (3, 4, 2, 5)
     pairs = list(itertools.combinations(range(4), 2))
-    channel = channel_of(readings, pairs, [0.1, 0.2, 0.15, 0.25, 0.1, 0.2])
+    tables, shares = [*pairs, (1, 2)], [0.1, 0.2, 0.15, 0.2, 0.1, 0.1, 0.1]
+    channel = channel_of(readings, tables[: len(classes)], shares[: len(classes)], classes=classes)
     drawn = channel.perturb(np.random.default_rng(1).integers(120, size=4_000), source=seeded(2))
     found = BundleEstimator(channel, tables=pairs)(channel.tally(drawn), 4_000)
     starts = np.cumsum([0, *(readings[i] * readings[j] for i, j in pairs)])
@@ -192,8 +220,10 @@ def test_errors_cover_the_truth():
     assert float((np.abs(z) < 0.98).mean()) < 0.75
 
 
-def test_the_reach_of_a_report_is_the_most_that_any_symbol_adds():
-    channel = channel_of((2, 3, 2), PAIRS, (0.3, 0.25, 0.45))
+@pytest.mark.parametrize("parts", ["pairs", "interactions"])
+def test_the_reach_of_a_report_is_the_most_that_any_symbol_adds(parts):
+    channel = channel_of((2, 3, 2), PAIRS, (0.3, 0.25, 0.45)) if parts == "pairs" else interacting()
+    readings = channel.readings
     drawn = channel.perturb(np.random.default_rng(1).integers(12, size=2_000), source=seeded(2))
     counts = channel.tally(drawn)
     found = BundleEstimator(channel, tables=PAIRS)(counts, 2_000)
@@ -201,7 +231,7 @@ def test_the_reach_of_a_report_is_the_most_that_any_symbol_adds():
     start, reach = 0, found.reach()
     for table in PAIRS:
         matrices = pooling.scores(table)
-        size = math.prod((2, 3, 2)[j] for j in table)
+        size = math.prod(readings[j] for j in table)
         every = [np.full(size, 1.0 / size)]
         for number, cells in symbols_of(channel):
             if number in matrices:
@@ -256,11 +286,18 @@ def test_chances_are_tails_of_the_binomial():
         assert chance == pytest.approx(due, rel=1e-9)
 
 
-def test_the_noise_of_a_pooled_table_is_that_of_every_set_of_every_part_enumerated():
+@pytest.mark.parametrize("parts", ["tables", "interactions", "latin squares"])
+def test_the_noise_of_a_pooled_table_is_that_of_every_set_of_every_part_enumerated(parts):
     """Independent devices of a joint crowd, their sets enumerated one by one and scored over whole parts."""
-    readings, tables, reports = (2, 3, 2), [(0, 1), (1, 2), (0, 1, 2), (2,)], [300, 500, 700, 200]
-    channel = channel_of(readings, tables, (0.2, 0.3, 0.4, 0.1))
-    crowd = np.random.default_rng(2).dirichlet(np.ones(12))
+    tables, reports = [(0, 1), (1, 2), (0, 1, 2), (2,)], [300, 500, 700, 200]
+    channel = channel_of((2, 3, 2), tables, (0.2, 0.3, 0.4, 0.1))
+    if parts == "interactions":
+        tables, reports, channel = MIXED_TABLES, [300, 500, 700, 200, 100], interacting()
+    elif parts == "latin squares":  # of three readings and more an interaction is skew
+        tables = [(0,), (2,), (0, 1), (1, 2)]
+        channel = channel_of((4, 4, 2), tables, (0.2, 0.1, 0.4, 0.3), classes=[1, 1, 4, 1])
+    readings = channel.readings
+    crowd = np.random.default_rng(2).dirichlet(np.ones(math.prod(readings)))
     pooling = Pooling(channel, reports)
     for table in [(0, 1), (1, 0), (0, 2), (1,), (2, 0, 1)]:
         rising = tuple(sorted(table))
@@ -269,10 +306,11 @@ def test_the_noise_of_a_pooled_table_is_that_of_every_set_of_every_part_enumerat
             oracle, own = channel.oracles[part], margin(crowd, tables[part], readings)
             support = oracle.levels[0].support
             p, q = float(support.p), float(support.q)
-            sets = list(itertools.combinations(range(oracle.inputs), oracle.size))
+            sets = sets_of(channel, part)
             held = np.array([[cell in each for cell in range(oracle.inputs)] for each in sets], dtype=float)
-            inside = p / math.comb(oracle.inputs - 1, oracle.size - 1)
-            outside = (1.0 - p) / math.comb(oracle.inputs - 1, oracle.size)
+            among = sum(0 in each for each in sets)
+            inside = oracle.p_draws / WORD / among
+            outside = (1.0 - oracle.p_draws / WORD) / (len(sets) - among)
             chances = np.where(held @ np.eye(oracle.inputs) > 0, inside, outside) @ own
             scores = (held - q) / (p - q) @ matrix.T
             mean = chances @ scores

@@ -11,11 +11,11 @@ from fractions import Fraction
 import msgpack
 import numpy as np
 import pytest
-from mechanism_contract import certifies, chi_square_rejects
-from set_contract import Law, packed, subset_members
+from mechanism_contract import certifies, chi_square_rejects, digest_of
+from set_contract import Law, latin_members, latin_sets, packed, subset_members
 
 from hubbub.errors import ParameterError, WireError
-from hubbub.mechanisms import SampledPart, SampledParts, subset_selection
+from hubbub.mechanisms import LatinSelection, SampledPart, SampledParts, subset_selection, told_by
 from hubbub.mechanisms.bundle import channel as bundle_channel
 from hubbub.mechanisms.registry import channel_from_spec
 from hubbub.testing import seeded
@@ -23,12 +23,13 @@ from hubbub.testing import seeded
 WORD = 2**32
 
 
-def parts_of(readings, tables, shares, *, epsilon=1.0, sizes=None) -> SampledParts:
+def parts_of(readings, tables, shares, *, epsilon=1.0, sizes=None, classes=None) -> SampledParts:
     made = []
     for place, (members, share) in enumerate(zip(tables, shares, strict=True)):
         cells = math.prod(readings[member] for member in members)
         oracle = subset_selection(cells, epsilon=epsilon, size=None if sizes is None else sizes[place])
-        made.append(SampledPart(tuple(members), share, oracle.size, oracle.p_draws))
+        own = 1 if classes is None else classes[place]
+        made.append(SampledPart(tuple(members), share, oracle.size, oracle.p_draws, own))
     return SampledParts(readings, made)
 
 
@@ -38,8 +39,31 @@ CASES = {
         (2, 3, 2), [(0,), (0, 1, 2), (1, 2)], [2**31, 2**30, 2**30], sizes=[1, 4, 2]
     ),
     "singles": lambda: parts_of((3, 2), [(0,), (1,)], [3 * 2**30, 2**30], epsilon=2.0),
+    "interactions": lambda: parts_of(
+        (2, 4, 2),
+        [(0, 1), (0, 1), (2,), (0, 2), (1, 2)],
+        [2**30, 2**30, 2**29, 2**29, 2**30],
+        sizes=[2, 4, 1, 2, 4],
+        classes=[1, 2, 1, 2, 2],
+    ),
+    "latin squares": lambda: parts_of(
+        (3, 3), [(0,), (1,), (0, 1)], [2**30, 2**30, 2**31], sizes=[1, 1, 6], classes=[1, 1, 3], epsilon=0.5
+    ),
 }
-EPSILONS = {"pairs": 1.0, "unequal orders": 1.0, "singles": 2.0}
+EPSILONS = {
+    "pairs": 1.0,
+    "unequal orders": 1.0,
+    "singles": 2.0,
+    "interactions": 1.0,
+    "latin squares": 0.5,
+}
+DIGESTS = {
+    "pairs": "539c1d4235a00a9bd14d73d804a074fc889ff5b748aa208b5da100e6d6e4e648",
+    "unequal orders": "535f63e655c56d6bd428432f922b5cb08c65c43d62a750a9cdb97291e5a67a8d",
+    "singles": "e592550d3e586636f986b2764c6ef1d18606ec90a1b2cabc4afd00941ae3ad50",
+    "interactions": "70b55adc4fcb6fbc7ec905b9065d066bef2d96b0431c1287d7c87f5e343ae2d4",
+    "latin squares": "fff4c2f2c2f3ba4fdd9483a12d4a849bdfeed048bea5d428fe4be6673f7f961a",
+}
 
 
 def law_of(channel: SampledParts, x: int) -> Law:
@@ -49,7 +73,12 @@ def law_of(channel: SampledParts, x: int) -> Law:
     for number, part in enumerate(channel.parts):
         shape = [channel.readings[member] for member in part.members]
         own = int(np.ravel_multi_index([int(readings[member]) for member in part.members], shape))
-        for members, probability in subset_members(math.prod(shape), part.size, part.p_draws, own):
+        members_of = (
+            subset_members(math.prod(shape), part.size, part.p_draws, own)
+            if part.classes == 1
+            else latin_members(shape, part.classes, part.size, part.p_draws, own)
+        )
+        for members, probability in members_of:
             symbol = bytes([number]) + packed(math.prod(shape), members)
             law[symbol.ljust(channel.width, b"\0")] = Fraction(part.share, WORD) * probability
     return law
@@ -179,6 +208,9 @@ class TestParts:
         for part, (first, after) in enumerate(itertools.pairwise(ends)):
             assert channel.part_at(first) == channel.part_at(after - 1) == part
 
+    def test_its_description_is_what_it_was(self, name, channel):
+        assert digest_of(channel) == DIGESTS[name]
+
     def test_description_survives_the_wire_and_nothing_else_does(self, channel):
         spec = channel.to_spec()
         assert channel_from_spec(msgpack.unpackb(msgpack.packb(spec))) == channel
@@ -186,6 +218,50 @@ class TestParts:
             for value in (None, 0.5, True, -1, 0, "x", [], [0.5], [*([1] * 40)]):
                 with pytest.raises((WireError, ParameterError)):
                     channel_from_spec({**spec, key: value})
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes", "band", "epsilon", "variance"),
+    [
+        ((2, 2), 2, 1, 1.0, 1.170674),
+        ((3, 3), 3, 1, 1.0, 6.702340),
+        ((4, 4), 4, 1, 1.0, 18.689002),
+        ((3, 6), 3, 1, 2.0, 5.998849),
+    ],
+)
+def test_an_interaction_tells_what_was_derived(shape, classes, band, epsilon, variance):
+    """The summed variance of a report's component, by all latin sets; stated to six digits."""
+    cells = math.prod(shape)
+    oracle = subset_selection(cells, epsilon=epsilon, size=band * cells // classes)
+    latin = LatinSelection(shape, classes, oracle.size, oracle.p_draws)
+    held = np.array([[z in each for z in range(cells)] for each in latin_sets(shape, classes, band)])
+    free, p = math.prod(r - 1 for r in shape), oracle.p_draws / WORD
+    scores = (held - band / classes) * (free / cells) / (p - band / classes)
+    assert len(held) * cells * variance == pytest.approx(cells * (scores**2).sum(), rel=1e-6)
+    assert free / (told_by(latin) * cells) == pytest.approx(variance, rel=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "classes", "band"), [((4, 4), 2, 1), ((5, 5), 5, 2), ((2, 4), 2, 1)])
+def test_every_row_and_column_of_a_drawn_set_has_its_share_and_a_forged_one_without_is_refused(
+    shape, classes, band
+):
+    cells = math.prod(shape)
+    oracle = subset_selection(cells, epsilon=1.0, size=band * cells // classes)
+    latin = LatinSelection(shape, classes, oracle.size, oracle.p_draws)
+    drawn = latin.perturb(np.arange(600) % cells, source=seeded(1))
+    tables = np.unpackbits(drawn, axis=1, count=cells, bitorder="little").reshape(-1, *shape)
+    assert (tables.sum(axis=2) * classes == shape[1] * band).all()
+    assert (tables.sum(axis=1) * classes == shape[0] * band).all()
+    known = {packed(cells, members) for members in latin_sets(shape, classes, band)}
+    assert {row.tobytes() for row in drawn} <= known
+    forged = tables[0].copy()
+    forged[0, [forged[0].argmax(), forged[0].argmin()]] = 0, 1  # of its size, and its rows as they must be
+    assert latin.admits(drawn[0].tobytes())
+    assert not latin.admits(np.packbits(forged, bitorder="little").tobytes())
+    assert latin.tally(drawn).sum() == 600 * oracle.size and latin.agrees(latin.tally(drawn), 600)
+    moved = latin.tally(drawn)
+    moved[[0, 1]] += 1, -1
+    assert not latin.agrees(moved, 600)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +274,10 @@ class TestParts:
         ((2, 2), [SampledPart((0, 1), WORD - 1, 1, 3 * 2**30)]),
         ((2, 2), [SampledPart((0, 1), WORD, 1, 3 * 2**30), SampledPart((0,), 0, 1, 3 * 2**30)]),
         ((2, 2), [SampledPart((0, 1), 2**31, 1, 3 * 2**30), SampledPart((0, 1), 2**31, 1, 3 * 2**30)]),
+        ((4, 4), [SampledPart((0, 1), 2**31, 4, 2**31, 4), SampledPart((0, 1), 2**31, 8, 3 * 2**30, 2)]),
+        ((4, 6), [SampledPart((0, 1), WORD, 8, 3 * 2**30, 3)]),
+        ((4, 4), [SampledPart((0, 1), WORD, 6, 3 * 2**30, 4)]),
+        ((2, 2, 2), [SampledPart((0, 1, 2), WORD, 4, 3 * 2**30, 2)]),
     ],
 )
 def test_parts_that_do_not_make_a_channel_are_refused(readings, parts):

@@ -102,6 +102,7 @@ def test_values_of_too_many_combinations_share_no_map():
         (('tables = "pairs"', 'tables = "pairs"\nweight = [1.0]'), "bundle.weight"),
         (('tables = "pairs"', 'tables = "pairs"\norder = 5'), "bundle.order"),
         (('tables = "pairs"', 'tables = "pairs"\nerror = 0.0'), "bundle.error"),
+        (('tables = "pairs"', 'tables = "pairs"\nparts = "pairs"'), "bundle.parts"),
         (('tables = "pairs"', 'tables = "pairs"\nshare = 1'), "known key"),
         (("[bundle]\n", "[bundles]\n"), "known key"),
         (('name = "bundle"\n', 'name = "grr"\n'), "only then"),
@@ -136,6 +137,35 @@ def test_forms_that_do_not_fit_are_refused():
             Survey.from_canonical(
                 canonical.replace(msgpack.packb([[0, 1], [2], [1, 2]]), msgpack.packb(tables))
             )
+
+
+def test_a_table_may_be_told_by_its_attributes_and_their_interaction():
+    survey = Survey.from_canonical((GOLDEN / "interactions.bin").read_bytes())
+    assert survey == Survey.load(GOLDEN / "interactions.toml")
+    fields = msgpack.unpackb(survey.canonical)
+    assert fields[7]["classes"] == [1, 1, 1, 4, 4, 4]
+
+    def read(parts: list[list[int]], classes: list[int]) -> Survey:
+        many = len(parts)
+        named = {"orders": [len(own) for own in parts], "members": [j + 1 for own in parts for j in own]}
+        cells, half = {1: 1, 2: 4}, 2**32 // many
+        named |= {"subset": [cells[len(own)] for own in parts], "held": [2041685230] * many}
+        named |= {"shares": [2**32 - half * (many - 1), *[half] * (many - 1)], "classes": classes}
+        changed = [*fields[:7], dict(sorted((fields[7] | named).items())), *fields[8:]]
+        return Survey.from_canonical(msgpack.packb(changed))
+
+    alone, pairs = [[0], [1], [2]], [[0, 1], [0, 2], [1, 2]]
+    assert read([*alone, *pairs], [1, 1, 1, 4, 4, 4]).channel.parts[5].tells == ((1, 2),)
+    for parts, classes in (
+        ([*alone[:2], *pairs], [1, 1, 4, 4, 4]),
+        ([*alone, *pairs[:2]], [1, 1, 1, 4, 4]),
+        ([*alone, *pairs], [1, 1, 1, 3, 4, 4]),
+        ([*alone, *pairs], [1, 1, 1, 2, 4, 4]),
+        ([*alone, *pairs], [1, 1, 4, 4, 4, 4]),
+        ([*alone, *pairs], [1, 1, 1, 1, 1, 1]),
+    ):
+        with pytest.raises(HubbubError):
+            read(parts, classes)
 
 
 def test_a_survey_of_10_8_combinations_is_compiled_and_read():

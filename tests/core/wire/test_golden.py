@@ -40,6 +40,8 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 ELSEWHERE = (
     "bundle.bin",
     "bundle.toml",
+    "interactions.bin",
+    "interactions.toml",
     "survey-list.bin",
     "formats",
     "form-releases.txt",
@@ -171,6 +173,7 @@ def test_stored_survey_is_read_and_written_the_same(name):
 
 def test_every_kind_of_channel_has_a_stored_survey():
     files = [*(f"survey-{name}.bin" for name in SURVEYS), "sets.bin", "bundle.bin", "key-value.bin"]
+    files.append("interactions.bin")
     surveys = [Survey.from_canonical((GOLDEN / name).read_bytes()) for name in files]
     assert {survey.channel.kind for survey in surveys} == set(KINDS)
 

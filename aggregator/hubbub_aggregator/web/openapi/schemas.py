@@ -229,7 +229,8 @@ def schemas() -> Schema:
             },
         ),
         "Part": _object(
-            {"attributes": _list(_TEXT), "reports": _COUNT, "expected": _NUMBER, "p_value": _NUMBER}
+            {"attributes": _list(_TEXT), "reports": _COUNT, "expected": _NUMBER, "p_value": _NUMBER},
+            {"tells": {"type": "string", "enum": ["interaction"]}},
         ),
         "Recounts": _object(
             {

@@ -59,7 +59,7 @@ export class Parts {
 
   update({ parts = [] }) {
     show(this.element, parts.length > 0);
-    this.table.update(parts.map(({ attributes, reports, expected, p_value: chance }) => [
-      attributes.join(BETWEEN), count(reports), count(Math.round(expected)), chance < 0.001 ? chance.toExponential(0) : chance.toFixed(3)]));
+    this.table.update(parts.map(({ attributes, tells, reports, expected, p_value: chance }) => [
+      attributes.join(BETWEEN) + (tells ? `, ${tells}` : ""), count(reports), count(Math.round(expected)), chance < 0.001 ? chance.toExponential(0) : chance.toFixed(3)]));
   }
 }

@@ -31,6 +31,11 @@ export class Keys {
     must(all, 'other keys than those of the kind');
   }
 
+  /** @param {string} name */
+  has(name) {
+    return this.items.has(name);
+  }
+
   /** @param {string} name @returns {Value} */
   value(name) {
     const found = this.items.get(name);

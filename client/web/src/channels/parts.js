@@ -9,6 +9,7 @@ import { must } from '../msgpack.js';
 import { WORD, attempt } from '../random.js';
 import { constant, packed, unpacked } from './distance.js';
 import { MAX_INPUTS, largest, sum } from './keys.js';
+import { LatinSets } from './latin.js';
 import { Sets } from './sets.js';
 
 /** @typedef {import('./keys.js').Ratio} Ratio */
@@ -22,6 +23,8 @@ const MAX_COUNTS = 2 ** 18;
 /** An input is a part and the cell of its table. */
 export class SampledParts {
   static keys = ['readings', 'orders', 'members', 'shares', 'subset', 'held'];
+  /** A key where a part is an interaction of two attributes. */
+  static more = 'classes';
   tellsInputs = false;
 
   /** @param {import('./keys.js').Keys} keys */
@@ -31,7 +34,9 @@ export class SampledParts {
     must(readings.every((n) => n >= 2n && n <= BigInt(MAX_INPUTS)), 'two readings and more');
     must(readings.reduce((a, b) => a * b) <= MAX_COMBINATIONS, 'at most 2^62 combinations');
     must(orders.length <= MAX_PARTS && orders.every((n) => n <= MAX_ORDER), 'tables of one to four');
-    must([shares, size, held].every((list) => list.length === orders.length), 'three integers per part');
+    const classes = keys.has('classes') ? keys.ints('classes') : orders.map(() => 1n);
+    must(!keys.has('classes') || classes.some((g) => g > 1n), 'classes of an interaction');
+    must([shares, size, held, classes].every((list) => list.length === orders.length), 'integers of every part');
     must(sum(orders) === BigInt(members.length) && sum(shares) === WORD, 'shares of 2^32');
     /** Readings of each attribute, missing included. */
     this.readings = readings.map(Number);
@@ -42,7 +47,9 @@ export class SampledParts {
       must(own.every((n, i) => n < readings.length && (i === 0 || own[i - 1] < n)), 'attributes that rise');
       return own;
     });
-    must(new Set(this.members.map(String)).size === orders.length, 'parts must differ');
+    /** Whether each part is an interaction: it tells of its attributes how they go together, and no more. */
+    this.interacts = classes.map((g) => g > 1n);
+    must(new Set(this.members.map((own, j) => `${own} ${this.interacts[j]}`)).size === orders.length, 'parts must differ');
     must(new Set(this.members.flat()).size === readings.length, 'every attribute in a part');
     this.shares = shares.map(Number);
     const cells = this.members.map((own) => own.reduce((n, member) => n * this.readings[member], 1));
@@ -50,9 +57,20 @@ export class SampledParts {
     /** In their place parts, and the cells of all their tables: the product of all readings is never built. */
     this.inputs = cells.reduce((a, b) => a + b, cells.length);
     must(this.inputs <= MAX_COUNTS, 'at most 2^18 counts');
-    this.sets = cells.map((n, j) => new Sets(n, size[j], held[j]));
+    this.sets = cells.map((n, j) => {
+      const shape = this.members[j].map((member) => this.readings[member]);
+      return this.interacts[j] ? new LatinSets(shape, size[j], held[j], classes[j]) : new Sets(n, size[j], held[j]);
+    });
     this.head = orders.length <= 256 ? 1 : 2;
     this.width = this.head + Math.ceil(Math.max(...cells) / 8);
+  }
+
+  /** Return whether parts tell every component of a table. @param {number[]} table */
+  tells(table) {
+    const components = table.reduce((found, member) => [...found, ...found.map((own) => [...own, member])], [/** @type {number[]} */ ([])]);
+    /** @param {number[]} own */
+    const told = (own) => this.members.some((part, j) => own.every((n) => part.includes(n)) && (!this.interacts[j] || own.length === 2));
+    return components.slice(1).every(told);
   }
 
   /** @returns {Ratio} */
@@ -85,7 +103,7 @@ export class SampledParts {
     const end = this.head + Math.ceil(sets.inputs / 8);
     must(symbol.subarray(end).every((byte) => byte === 0), 'bits after the last');
     const own = unpacked(symbol.subarray(this.head, end), sets.inputs);
-    must(own.filter(Boolean).length === sets.size, 'a set of another size');
+    must(sets.agrees(own.map(Number), 1), 'a set of another size');
     return { part, column: sets.weights(own, [...own.keys()]) };
   }
 

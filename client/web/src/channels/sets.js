@@ -70,6 +70,11 @@ export class Sets {
     return held;
   }
 
+  /** Return whether counts of cells can be those of n sets. @param {number[]} cells @param {number} n */
+  agrees(cells, n) {
+    return cells.reduce((a, b) => a + b, 0) === n * this.size;
+  }
+
   /** @param {boolean[]} held @param {number[]} groups of every input */
   weights(held, groups) {
     const [inside, outside] = this.odds();

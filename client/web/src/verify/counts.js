@@ -97,9 +97,9 @@ export function binsOf({ channel }, { cells, n }) {
   if (channel instanceof SampledParts) {
     let end = channel.sets.length;
     const reports = cells.slice(0, end);
-    const whole = channel.sets.every(({ inputs, size }, part) => {
-      const own = cells.slice(end, (end += inputs));
-      return sum(own) === size * reports[part] && own.every((cell) => cell <= reports[part]);
+    const whole = channel.sets.every((sets, part) => {
+      const own = cells.slice(end, (end += sets.inputs));
+      return sets.agrees(own, reports[part]) && own.every((cell) => cell <= reports[part]);
     });
     return { bins: end, agree: cells.length === end && sum(reports) === n && whole };
   }

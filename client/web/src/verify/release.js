@@ -223,7 +223,11 @@ function partsOf(checked, parts, spec, document, { cells, n }) {
   spec.ints('shares').forEach((share, i) => {
     checked.number(`parts[${i}].expected`, lines[i]?.expected, quotient(BigInt(n) * share, 2n ** 32n));
   });
-  for (const key of ['reports', 'attributes']) checked.covered.add(`parts.${key}`);
+  if (spec.has('classes')) {
+    const due = spec.ints('classes').map((g) => (g > 1n ? 'interaction' : null));
+    checked.fact('parts: tells', lines.map(({ tells }) => tells ?? null), due);
+  }
+  for (const key of ['reports', 'attributes', 'tells']) checked.covered.add(`parts.${key}`);
 }
 
 /** The categories that values are in, and the levels of a tree. @param {Checked} checked @param {Asked} about @param {Part} document */

@@ -2,7 +2,8 @@
 
 The input is one reading per attribute, and the product of all of them is never built: ten attributes may have
 10^8 combinations. A part is a table of one to four attributes, answered by subset selection over its cells at
-the full epsilon. The coin knows no value, so the loss of a report is that of its part.
+the full epsilon, or how two of them go together (`LatinSelection`). The coin knows no value, so the loss of a
+report is that of its part.
 
 A symbol is the number of the part, two bytes where there are more than 256 of them and else one, then the
 part's set of cells, then zeros up to the longest: every report of a survey has one length.
@@ -14,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations
 from typing import Any, Final, Self, overload
 
 import numpy as np
@@ -24,6 +26,7 @@ from hubbub.channels.divergence import BlockDivergence
 from hubbub.channels.sets import MAX_BINS, WORD, Sets
 from hubbub.channels.spec import SpecValue, check_spec_keys, spec_ints
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.bundle.latin import LatinSelection
 from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.numeric.randomness import SYSTEM, Source, below_many
 
@@ -39,6 +42,13 @@ MAX_PARTS: Final = 2**12
 
 _ONE_BYTE: Final = 256
 
+Members = tuple[int, ...]
+
+
+def components_of(table: Members) -> tuple[Members, ...]:
+    """Return every component of a table but the constant one: its non-empty sets of attributes."""
+    return tuple(chain.from_iterable(combinations(table, order) for order in range(1, len(table) + 1)))
+
 
 @dataclass(frozen=True)
 class SampledPart:
@@ -49,12 +59,20 @@ class SampledPart:
         share: In how many of 2^32 tosses the coin picks it, at least 1.
         size: Cells of a report's set.
         p_draws: In how many of 2^32 draws the true cell is among them.
+        classes: 1; of an interaction part, whose sets tell how two attributes go together and no more, how
+            many classes the readings of each are put into.
     """
 
-    members: tuple[int, ...]
+    members: Members
     share: int
     size: int
     p_draws: int
+    classes: int = 1
+
+    @property
+    def tells(self) -> tuple[Members, ...]:
+        """The components that a report tells: of an interaction its own alone."""
+        return components_of(self.members) if self.classes == 1 else (self.members,)
 
 
 class PartBound:
@@ -127,7 +145,7 @@ class SampledParts(Channel):
                 raise ParameterError(
                     f"a part must be of 1 to {MAX_ORDER} rising attributes, got {part.members}"
                 )
-        if len({part.members for part in parts}) < len(parts):
+        if len({(part.members, part.classes == 1) for part in parts}) < len(parts):
             raise ParameterError("parts must be of attributes that differ, got the same twice")
         if {member for part in parts for member in part.members} != set(range(len(readings))):
             raise ParameterError("every attribute must be in a part, got one in none")
@@ -143,6 +161,8 @@ class SampledParts(Channel):
             raise ParameterError(f"parts must have at most {MAX_BINS} cells together, got {bins}")
         self.oracles = tuple(
             SubsetSelection(math.prod(shape), part.size, part.p_draws)
+            if part.classes == 1
+            else LatinSelection(shape, part.classes, part.size, part.p_draws)
             for shape, part in zip(self.shapes, parts, strict=True)
         )
         self._number_bytes = 1 if len(parts) <= _ONE_BYTE else 2
@@ -401,6 +421,7 @@ class SampledParts(Channel):
 
     def to_spec(self) -> dict[str, SpecValue]:
         """Return the integers of every part; attributes count from 1 there."""
+        classes = [part.classes for part in self.parts]
         return {
             "kind": self.kind,
             "readings": list(self.readings),
@@ -409,17 +430,22 @@ class SampledParts(Channel):
             "shares": [part.share for part in self.parts],
             "subset": [part.size for part in self.parts],
             "held": [part.p_draws for part in self.parts],
+            **({"classes": classes} if max(classes) > 1 else {}),
         }
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, object]) -> Self:  # noqa: D102 - inherited
         names = ("readings", "orders", "members", "shares", "subset", "held")
-        check_spec_keys(spec, *names)
+        check_spec_keys(spec, *names, *(["classes"] if "classes" in spec else []))
         readings, orders, members, shares, subset, held = (spec_ints(spec, name) for name in names)
-        if not len(orders) == len(shares) == len(subset) == len(held) or sum(orders) != len(members):
-            raise ParameterError(f"each of {len(orders)} parts must have its attributes and three integers")
+        classes = spec_ints(spec, "classes") if "classes" in spec else [1] * len(orders)
+        own = (shares, subset, held, classes)
+        if any(len(each) != len(orders) for each in own) or sum(orders) != len(members):
+            raise ParameterError(f"each of {len(orders)} parts must have its attributes and its integers")
+        if "classes" in spec and max(classes) == 1:
+            raise ParameterError("classes must be left out where no part is an interaction")
         ends = np.cumsum(orders).tolist()
         named = [
             tuple(m - 1 for m in members[end - order : end]) for order, end in zip(orders, ends, strict=True)
         ]
-        return cls(readings, [SampledPart(*each) for each in zip(named, shares, subset, held, strict=True)])
+        return cls(readings, [SampledPart(*each) for each in zip(named, *own, strict=True)])

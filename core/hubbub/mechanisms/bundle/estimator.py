@@ -24,8 +24,8 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.consistency import Consistent, norm_sub
 from hubbub.estimation.estimate import Estimate, Estimator
 from hubbub.estimation.poison import Reach
-from hubbub.mechanisms.bundle.channel import SampledParts
-from hubbub.mechanisms.bundle.pooling import Floats, Members, Pooling
+from hubbub.mechanisms.bundle.channel import Members, SampledParts
+from hubbub.mechanisms.bundle.pooling import Floats, Pooling
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,10 +95,10 @@ class BundleEstimator(Estimator):
     def expected_of_parts(self, tables: Sequence[Floats], n: int) -> BundleEstimate:
         """Return what to expect of n devices with these shares in each part's table."""
         reports = n * np.array([part.share for part in self.channel.parts]) / 2**32
-        cells = []
-        for part, (about, shares) in enumerate(zip(reports.tolist(), tables, strict=True)):
-            p, q = self._chances(part)
-            cells.append(about * (q + (p - q) * shares))
+        cells = [
+            about * oracle.expected(shares)
+            for about, oracle, shares in zip(reports, self.channel.oracles, tables, strict=True)
+        ]
         return self._estimate(reports, cells, n)
 
     def _estimate(self, reports: Floats, cells: list[Floats], n: int) -> BundleEstimate:
@@ -126,7 +126,7 @@ class BundleEstimator(Estimator):
         )
 
     def _own(self, part: int, held: Floats, about: float) -> Floats:
-        """Return the unbiased shares of a part's cells from its own reports; 0 where there are none."""
+        """Return the unbiased shares of a part's cells, or of its interaction; 0 where nobody reported."""
         if about <= 0.0:
             return np.zeros(len(held))
         p, q = self._chances(part)

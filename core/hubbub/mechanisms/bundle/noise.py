@@ -10,7 +10,9 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.estimation.tables.noise import TableNoise
-from hubbub.mechanisms.bundle.pooling import Floats, Members, Pooling
+from hubbub.mechanisms.bundle.channel import Members
+from hubbub.mechanisms.bundle.latin import interaction_of
+from hubbub.mechanisms.bundle.pooling import Floats, Pooling
 
 
 class PooledNoise:
@@ -47,13 +49,9 @@ class PooledNoise:
         crowd = shares.reshape(shape).transpose(order)
         found = np.zeros((shares.size, shares.size))
         for part, matrix in self._pooling.shared_scores(tuple(rising)).items():
-            oracle = self._pooling.channel.oracles[part]
             outside = [j for j in rising if j not in self._pooling.channel.parts[part].members]
             margin = crowd.sum(axis=tuple(rising.index(j) for j in outside)).ravel()
-            told = TableNoise.of_sets(oracle.levels[0].support).covariance(
-                margin, cells=oracle.inputs // margin.size, devices=int(self._pooling.reports[part])
-            )
-            found += matrix @ told @ matrix.T
+            found += matrix @ _told(self._pooling, part, margin) @ matrix.T
         back = np.arange(math.prod(shape)).reshape([shape[axis] for axis in order])
         kept = back.transpose(np.argsort(order)).ravel()
         return np.asarray(found[np.ix_(kept, kept)])
@@ -78,6 +76,8 @@ class PairedTables:
         self._told: dict[int, list[int]] = {}
         for part, each in enumerate(pooling.channel.parts):
             held = [j for j in each.members if j in axes]
+            if each.classes > 1 and len(held) < 2:
+                continue
             if len(held) > 2:
                 raise ParameterError(
                     "attributes must be in parts of two, or in one table, got a part of three"
@@ -119,10 +119,17 @@ class PairedTables:
                 own = self.pair(places[0], places[1] if len(places) > 1 else int(places[0] == 0))
                 margin = own if len(places) > 1 else own.sum(axis=1)
                 margin = np.maximum(margin, 0.0) / np.maximum(margin, 0.0).sum()
-            oracle = self._pooling.channel.oracles[part]
-            told = TableNoise.of_sets(oracle.levels[0].support).covariance(
-                margin.ravel(), cells=oracle.inputs // margin.size, devices=int(self._pooling.reports[part])
-            )
             flat = score.reshape(len(score), -1)
-            found = found + flat @ told @ flat.T
+            found = found + flat @ _told(self._pooling, part, margin.ravel()) @ flat.T
         return np.asarray(found)
+
+
+def _told(pooling: Pooling, part: int, margin: Floats) -> Floats:
+    """Return the covariance of a part's own shares, or of its interaction, given a margin of its table."""
+    channel, devices = pooling.channel, int(pooling.reports[part])
+    oracle, shape = channel.oracles[part], channel.shapes[part]
+    noise, cells = TableNoise.of_sets(oracle.levels[0].support), oracle.inputs // margin.size
+    if channel.parts[part].classes == 1:
+        return noise.covariance(margin, cells=cells, devices=devices)
+    told = noise.covariance(interaction_of(margin.reshape(shape)).ravel(), cells=1, devices=devices)
+    return interaction_of(told.reshape(*shape, *shape)).reshape(told.shape)

@@ -5,8 +5,8 @@ with r_j readings per attribute, the component A of a table f over T, which hold
 
     (P_A f)[u] = prod_{j in A} (1[u_j = x_j] - 1/r_j) applied to f's margin over A.
 
-A part T is answered by subset selection, whose errors are alike in every component. So the least squares of
-the planned uniform crowd weights component A of part T by
+A part T is answered by subset selection, whose errors are alike in every component, or tells one component
+alone (an interaction). So the least squares of the planned uniform crowd weights component A of part T by
 
     om_{A,T} = n_T v_T / sum over T' that hold A of n_T' v_T',
 
@@ -17,33 +17,26 @@ agree in every margin that they share, and sum to one; they are unbiased for eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.bundle.channel import SampledParts
+from hubbub.mechanisms.bundle.channel import Members, SampledParts, components_of
 from hubbub.mechanisms.subset import SubsetSelection
 
 Floats = NDArray[np.float64]
-Members = tuple[int, ...]
-
-
-def components_of(table: Members) -> Iterator[Members]:
-    """Return every component of a table but the constant one: its non-empty sets of attributes."""
-    for order in range(1, len(table) + 1):
-        yield from combinations(table, order)
 
 
 def told_by(oracle: SubsetSelection) -> float:
-    """Return what a report tells of any component, v = (p - q)^2 (R - 1) / (d (R - d)).
+    """Return what a report tells of any component, v = (p - q)^2 F / (d (R - d)).
 
-    p and q are the chances that a set of d of the R cells holds the true one, and any other.
+    p and q are the chances that a set of d of the R cells holds the true one, and any other, or what its
+    levels say of an interaction; F the free numbers that it tells.
     """
     support, cells, size = oracle.levels[0].support, oracle.inputs, oracle.size
-    return float((support.p - support.q) ** 2) * (cells - 1) / (size * (cells - size))
+    return float((support.p - support.q) ** 2) * oracle.freedom / (size * (cells - size))
 
 
 class Pooling:
@@ -69,7 +62,7 @@ class Pooling:
         """The parts that hold each component."""
         found: dict[Members, list[int]] = {}
         for number, part in enumerate(self.channel.parts):
-            for component in components_of(part.members):
+            for component in part.tells:
                 found.setdefault(component, []).append(number)
         return found
 
@@ -109,10 +102,12 @@ class Pooling:
         for component in components_of(table):
             for part, weight in self.weights(component).items():
                 matrix = np.array([[weight]])
+                # The estimates of an interaction part are its component.
+                mean = float(self.channel.parts[part].classes == 1)
                 for j in table:
                     r = readings[j]
                     if j in component:
-                        factor = np.eye(r) - 1.0 / r
+                        factor = np.eye(r) - mean / r
                     else:
                         factor = np.full((r, r if j in self.channel.parts[part].members else 1), 1.0 / r)
                     matrix = np.kron(matrix, factor)

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import Channel
 from hubbub.errors import ParameterError
 from hubbub.filter.query import MAX_CELLS, Likelihood
-from hubbub.mechanisms.bundle.channel import MAX_BUNDLED, MAX_ORDER, MAX_PARTS, SampledParts
+from hubbub.mechanisms.bundle.channel import (
+    MAX_BUNDLED,
+    MAX_ORDER,
+    MAX_PARTS,
+    SampledParts,
+    components_of,
+)
 from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import Attribute, IntegerDomain
 from hubbub.survey.form import FormEntry
@@ -33,6 +39,10 @@ if TYPE_CHECKING:
 FORM: Final = "bundle"
 
 _BETWEEN: Final = " / "
+
+_TOGETHER: Final = (
+    "Of some two questions a set tells how your answers go together, and nothing of either alone."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +69,11 @@ class Bundle(ReadAttributes):
         most = max(len(table) for table in self.tables)
         return f"a random choice, of up to {max(most, 1)} at a time, among: {'; '.join(attributes)}"
 
+    def description(self, channel: Channel) -> str:
+        """Return how an answer is made, and that some tell how two attributes go together and no more."""
+        together = any(part.classes > 1 for part in cast(SampledParts, channel).parts)
+        return channel.description + (f" {_TOGETHER}" if together else "")
+
     def check(self, rules: Rules, channel: Channel) -> None:
         """Refuse what does not fit together.
 
@@ -76,10 +91,10 @@ class Bundle(ReadAttributes):
             rules.refuse("bundle.tables", "must have every attribute in a table", len(self.tables))
         if not isinstance(channel, SampledParts) or channel.readings != self.shape:
             rules.refuse("mechanism.name", 'must be "bundle", of these readings', channel.kind)
-        told = [set(part.members) for part in channel.parts]
+        told = {component for part in channel.parts for component in part.tells}
         for table in self.tables:
-            if not any(part.issuperset(table) for part in told):
-                rules.refuse("bundle.tables", "must be told by a part each", [*table])
+            if not told.issuperset(components_of(table)):
+                rules.refuse("bundle.tables", "must be told by parts each", [*table])
 
     @property
     def mapping(self) -> None:

@@ -237,6 +237,7 @@ def _of_bundle(survey: Survey, form: Bundle) -> dict[str, Any]:
     parts = [
         {
             "attributes": [form.attributes[j].id for j in part.members],
+            "tells": "interaction" if part.classes > 1 else "table",
             "share": part.share / 2**32,
             "cells": oracle.inputs,
             "set": part.size,

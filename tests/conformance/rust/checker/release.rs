@@ -126,7 +126,12 @@ fn whole(checked: &mut Checked, survey: &Survey, asked: &Asked, document: &Json,
             let expected = Exact::of(counts.n * share, 1 << 32).float();
             checked.number(&format!("parts[{i}].expected"), line.get("expected")?.number()?, Some(expected));
         }
-        checked.cover(&["parts.reports", "parts.attributes"]);
+        if let Ok(classes) = asked.ints("classes") {
+            let said = lines.iter().map(|line| line.get("tells").ok().and_then(Json::text));
+            let due = classes.iter().map(|&g| (g > 1).then_some("interaction"));
+            checked.fact("parts: tells", said.eq(due), "an interaction where there are classes");
+        }
+        checked.cover(&["parts.reports", "parts.attributes", "parts.tells"]);
         return Ok(());
     }
     if found.is_none() && !none {
@@ -280,7 +285,7 @@ fn bins_of(survey: &Survey, asked: &Asked, counts: &Counts) -> Answer<(Option<i1
             let mut at = many;
             for (j, set) in parts.sets.iter().enumerate().filter(|_| cells.len() == many + ends) {
                 let own = &cells[at..at + set.inputs];
-                whole &= all(own) == set.size as i128 * cells[j] && own.iter().all(|&cell| cell <= cells[j]);
+                whole &= parts.agrees(j, own, cells[j]) && own.iter().all(|&cell| cell <= cells[j]);
                 at += set.inputs;
             }
             (many + ends, whole)

@@ -36,6 +36,20 @@ def test_the_design_says_its_distance_from_the_floor_and_the_devices_for_an_erro
     assert "each answering one of 3 parts" in capsys.readouterr().out
 
 
+def test_the_design_names_the_interactions_and_what_they_gain(tmp_path: Path, capsys):
+    found = {}
+    for parts in ("tables", "interactions"):
+        path = tmp_path / f"{parts}.toml"
+        path.write_text(bundle_text(dict.fromkeys("abcd", 3), more=f'parts = "{parts}"\n'))
+        assert main(["survey", "design", str(path), "--json"]) == 0
+        found[parts] = json.loads(capsys.readouterr().out)
+    assert {part["tells"] for part in found["tables"]["parts"]} == {"table"}
+    assert {part["tells"] for part in found["interactions"]["parts"]} == {"table", "interaction"}
+    assert found["interactions"]["workload"]["total"] < 0.95 * found["tables"]["workload"]["total"]
+    assert found["interactions"]["workload"]["floor"] == found["tables"]["workload"]["floor"]
+    assert main(["survey", "check", str(path)]) == 0
+
+
 def test_check_and_compile_take_it(file: Path, tmp_path: Path, capsys):
     assert main(["survey", "check", str(file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
