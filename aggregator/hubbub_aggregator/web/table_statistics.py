@@ -265,7 +265,14 @@ class TableStatistics:
             kind: One of STATISTICS.
             asked: Its arguments: `of`, `given`, `on` with commas between, `census`; "" where there is none.
         """
-        return list(self._yielded(kind, asked))
+        if kind == "independence":
+            return list(self.independence())
+        of, given = asked["of"], asked["given"]
+        if kind == "regression":
+            return list(self.regression(of, [name for name in asked["on"].split(",") if name]))
+        if kind == "reweighted":
+            return list(self.reweighted(of, given, asked["census"]))
+        return list(PAIRED[kind](self, of, given))
 
     def count(self, kind: str) -> int:
         """Return how many rows a kind of statistic has over all pairs of attributes; 0 where none."""
@@ -281,16 +288,6 @@ class TableStatistics:
             }.get(kind, 0)
             for groups, of in both
         )
-
-    def _yielded(self, kind: str, asked: Mapping[str, str]) -> Iterator[StatisticRow]:
-        if kind == "independence":
-            return self.independence()
-        of, given = asked["of"], asked["given"]
-        if kind == "regression":
-            return self.regression(of, [name for name in asked["on"].split(",") if name])
-        if kind == "reweighted":
-            return self.reweighted(of, given, asked["census"])
-        return PAIRED[kind](self, of, given)
 
     @property
     def _pairs(self) -> list[tuple[str, str]]:

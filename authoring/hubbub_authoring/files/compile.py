@@ -229,7 +229,7 @@ def _own_form(
         return tree_survey(rules, asked, mechanism, epsilon=epsilon)
     several = [asked] if isinstance(asked, DeclaredAttribute) else asked
     if mechanism.name == KEY_VALUE:
-        return key_value_survey(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
+        return key_value_survey(FormRequest(rules, several, mechanism.keys, epsilon, participation))
     if mechanism.name == BUNDLE:
         return bundle_survey(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
     return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hubbub.channels import Channel
 from hubbub.errors import ABSENT
-from hubbub.survey import DeclaredAttribute, KeyValue, Rules, check_attributes, check_share
+from hubbub.survey import FormRequest, KeyValue, check_attributes, check_share
 from hubbub_authoring.design.key_value import MAX_POINTS, better, usual_grid
 
 KEY_VALUE: Final = "key_value"
@@ -16,29 +15,16 @@ KEY_VALUE: Final = "key_value"
 KEYS: Final = ("share", "points")
 
 
-def key_value_survey(
-    rules: Rules,
-    asked: Sequence[DeclaredAttribute],
-    keys: Mapping[str, object],
-    *,
-    epsilon: float,
-    participation: object,
-) -> tuple[KeyValue, Channel]:
+def key_value_survey(request: FormRequest) -> tuple[KeyValue, Channel]:
     """Return the form and the channel of a key-value survey: the better of two at the planned share.
-
-    Args:
-        rules: How to refuse.
-        asked: Its attribute, alone.
-        keys: Those of [mechanism].
-        epsilon: Declared.
-        participation: As declared.
 
     Raises:
         SurveyError: If attribute or keys break a rule.
         ParameterError: If no integers keep the declared epsilon.
     """
-    if participation != 1:
-        rules.refuse("mechanism.participation", "must be 1 for key_value", participation)
+    rules, asked, keys = request.rules, request.asked, request.keys
+    if request.participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for key_value", request.participation)
     check_attributes(rules, [each.attribute for each in asked], 1, 1)
     attribute = asked[0].attribute
     if not attribute.tells_absent:
@@ -50,4 +36,4 @@ def key_value_survey(
     share = check_share(rules, keys["share"])
     usual = usual_grid(attribute)
     points = rules.integer("mechanism.points", keys.get("points", usual), min(3, usual), MAX_POINTS)
-    return better(attribute, share, points, epsilon)
+    return better(attribute, share, points, request.epsilon)

@@ -13,6 +13,7 @@ from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import Estimate, Estimator, Floats
 from hubbub.estimation.intervals.laws import MixedLaw, ScoreLaws
 from hubbub.estimation.poison import Reach
+from hubbub.estimation.questions import checked_counts
 
 
 class Items(Protocol):
@@ -61,14 +62,7 @@ class ItemsEstimator(Estimator):
         Raises:
             ParameterError: The shape, the type or a count is wrong.
         """
-        tallies = np.asarray(counts)
-        if tallies.shape != (self.channel.bins,) or tallies.dtype.kind not in "iu":
-            raise ParameterError(
-                f"counts must be {self.channel.bins} integers, got {tallies.dtype} {tallies.shape}"
-            )
-        if n < 1 or not 0 <= int(tallies.min()) <= int(tallies.max()) <= n:
-            raise ParameterError(f"counts must be within 0 to n = {n} >= 1, got others")
-        return self._estimate(tallies, n)
+        return self._estimate(checked_counts(counts, self.channel.bins, n), n)
 
     def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
         """Return what to expect of n devices: their shares, and exact errors.

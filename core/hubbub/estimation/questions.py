@@ -130,6 +130,23 @@ def checked_frequencies(shares: Floats, inputs: int) -> Floats:
     return population
 
 
+def checked_counts(counts: NDArray[np.integer[Any]], bins: int, n: int) -> NDArray[np.integer[Any]]:
+    """Return the counts of n reports, each of which may be in several bins.
+
+    Raises:
+        ParameterError: The shape, the type, n or a count is wrong.
+    """
+    tallies = np.asarray(counts)
+    if tallies.shape != (bins,):
+        raise ParameterError(f"counts must have shape ({bins},), got {tallies.shape}")
+    if tallies.dtype.kind not in "iu":
+        raise ParameterError(f"counts must be integers, got {tallies.dtype}")
+    low, high = int(tallies.min()), int(tallies.max())
+    if n < 1 or not 0 <= low <= high <= n:
+        raise ParameterError(f"counts must be within 0 to n = {n} >= 1, got {low} to {high}")
+    return tallies
+
+
 def expected_counts(channel: Expecting, frequencies: Floats, n: int) -> Floats:
     """Return the expected counts of n devices before any has reported.
 

@@ -18,7 +18,13 @@ from hubbub.estimation.intervals.fieller import LEAST, RatioMean
 from hubbub.estimation.intervals.laws import JoinedLaw, ReorderedLaw, ScoreLaws
 from hubbub.estimation.intervals.tree_law import node_law
 from hubbub.estimation.poison import Reach
-from hubbub.estimation.questions import InputNumbers, Rounding, checked_categories, expected_counts
+from hubbub.estimation.questions import (
+    InputNumbers,
+    Rounding,
+    checked_categories,
+    checked_counts,
+    expected_counts,
+)
 from hubbub.estimation.trees.tree import Tree, added_up
 
 
@@ -121,17 +127,7 @@ class TreeEstimator(Estimator):
         Raises:
             ParameterError: The shape, the type or a count is wrong.
         """
-        tallies = np.asarray(counts)
-        if tallies.shape != (self.channel.bins,):
-            raise ParameterError(f"counts must have shape ({self.channel.bins},), got {tallies.shape}")
-        if tallies.dtype.kind not in "iu":
-            raise ParameterError(f"counts must be integers, got {tallies.dtype}")
-        if n < 1:
-            raise ParameterError(f"n must be at least 1, got {n}")
-        low, high = int(tallies.min()), int(tallies.max())
-        if not 0 <= low <= high <= n:
-            raise ParameterError(f"counts must be within 0 to n = {n}, got {low} to {high}")
-        return self._estimate(tallies, n)
+        return self._estimate(checked_counts(counts, self.channel.bins, n), n)
 
     def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
         """Return what to expect of n devices before any has reported: their shares, and exact errors.

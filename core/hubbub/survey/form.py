@@ -257,6 +257,12 @@ class BaseForm:
         """Return how many inputs a device keeps something of each for: all."""
         return channel.inputs
 
+    def input_of(self, values: Sequence[object], source: Source) -> int:
+        """Return the channel's input for one value per attribute, by `mapping`; see `Survey.input_of`."""
+        del source
+        assert self.mapping is not None  # noqa: S101 - a form without it has an input_of of its own
+        return int(self.mapping[*(a.index_of(v) for a, v in zip(self.attributes, values, strict=True))])
+
     def inputs_of(self, columns: Sequence[NDArray[np.float64]], source: Source) -> NDArray[np.intp]:
         """Raise NotImplementedError: callers look for `mapping` first, and a form that has it needs no more.
 

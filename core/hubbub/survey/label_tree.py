@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import ParameterError, WireError
 from hubbub.mechanisms import Hierarchy
-from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import MAX_SIZE, Attribute, IntegerDomain, NumberDomain
 from hubbub.survey.form import BaseForm, FormEntry
 from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes
@@ -238,14 +237,6 @@ class LabelTree(BaseForm):
     def _parents(self, level: int) -> list[str]:
         above = self._labels[level - 1]
         return [*(above[place] for place in self._above(level)), MISSING]
-
-    def input_of(self, values: Sequence[object], source: Source) -> int:
-        """Return the channel's input for one value per attribute; see `Survey.input_of`."""
-        del source
-        indices = (
-            attribute.index_of(value) for attribute, value in zip(self.attributes, values, strict=True)
-        )
-        return int(self.mapping[tuple(indices)])
 
     def estimator(self, channel: Channel) -> estimation.AnyEstimator:
         """Return the unbiased estimator of all levels."""

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from hubbub.channels.channel import MAX_INPUTS, Channel
 from hubbub.errors import WireError
 from hubbub.filter.query import MAX_CELLS
-from hubbub.numeric.randomness import Source
 from hubbub.survey.domain import MAX_SIZE, Attribute, NumberDomain
 from hubbub.survey.form import BaseForm, FormEntry
 from hubbub.survey.rules import MAX_NAME_CHARACTERS, MISSING, Rules, check_attributes, check_names
@@ -159,13 +158,6 @@ class CrossTable(ReadAttributes):
         rows: NDArray[np.intp] = np.stack(encodings) + offsets[:, None]
         rows.setflags(write=False)
         return rows
-
-    def input_of(self, values: Sequence[object], source: Source) -> int:
-        """Return the channel's input for one value per attribute; see `Survey.input_of`."""
-        indices = (
-            attribute.index_of(value) for attribute, value in zip(self.attributes, values, strict=True)
-        )
-        return int(self.mapping[tuple(indices)])
 
     def estimator(self, channel: Channel) -> estimation.MarginsEstimator:
         """Return the unbiased estimator of all combinations and of every attribute's margin."""

@@ -177,12 +177,14 @@ def _apart(table: TableShares) -> tuple[Floats, Floats, Floats]:
 def _errors(table: TableShares, axis: int) -> Floats:
     """Return the errors of a margin's shares among those who have both."""
     rows, columns = (size - 1 for size in table.shares.shape)
-    found = []
-    for at in range((rows, columns)[axis]):
-        h = np.zeros(table.shares.shape)
-        h[(at, slice(0, columns)) if axis == 0 else (slice(0, rows), at)] = 1.0
-        found.append(table.error_at(table.crowd, h))
-    return np.array(found)
+    sizes = (rows, columns)
+    return np.array([table.error_at(table.crowd, _margin(sizes, axis, at)) for at in range(sizes[axis])])
+
+
+def _margin(sizes: tuple[int, int], axis: int, at: int) -> Floats:
+    """Return the coefficients of a share of a margin among those who have both."""
+    whole = np.pad(np.ones(sizes), (0, 1))
+    return np.where(np.indices(whole.shape)[axis] == at, whole, 0.0)
 
 
 def _plan(table: TableShares) -> None:
@@ -190,10 +192,8 @@ def _plan(table: TableShares) -> None:
     rows, columns = (size - 1 for size in table.shares.shape)
     even = np.zeros(table.shares.shape)
     even[:rows, :columns] = 1.0 / (rows * columns)
-    for size, other in ((rows, columns), (columns, rows)):
-        h = np.zeros(table.shares.shape)
-        h[(0, slice(0, other)) if size == rows else (slice(0, other), 0)] = 1.0
-        error = table.error_at(even, h)
+    for axis, size in enumerate((rows, columns)):
+        error = table.error_at(even, _margin((rows, columns), axis, 0))
         if 1.0 / size <= LEAST_MARGIN * error:
             raise RefusedStatisticError(
                 f"the strength of an association needs margins of {LEAST_MARGIN:g} errors: {size} even "

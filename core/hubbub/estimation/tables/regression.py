@@ -79,12 +79,12 @@ def linear_regression(
     inverse = np.linalg.pinv(moments)
     beta = inverse @ ((x * shares) @ y)
     influence = inverse @ (x * (y - beta @ x))
-    errors = np.sqrt(np.maximum(np.diag(influence @ table.covariance @ influence.T), 0.0))
-    z = quantile(level)
-    return [
-        Regressed(float(b), float(b - z * error), float(b + z * error))
-        for b, error in zip(beta, errors, strict=True)
-    ]
+    return _regressed(beta, influence @ table.covariance @ influence.T, level)
+
+
+def _regressed(beta: Floats, covariance: Floats, level: float) -> list[Regressed]:
+    halves = quantile(level) * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return [Regressed(*each) for each in np.array([beta, beta - halves, beta + halves]).T.tolist()]
 
 
 def _crowd(shape: tuple[int, ...], margins: Sequence[Sequence[float] | None] | None) -> Floats:
@@ -109,18 +109,26 @@ def _plan(table: TableShares, x: Floats, there: Floats, crowd: Floats) -> None:
     centred = (x[1:] - means[:, None]) * there
     moments = (centred * p) @ centred.T
     scales = np.sqrt(np.diag(moments))
+    _check_differ(scales)
+    values, vectors = np.linalg.eigh(moments / np.outer(scales, scales))
+    along = ((vectors[:, 0] / scales) @ centred) ** 2
+    error = table.error_at(crowd, along)
+    _check_known(values[0], error, f"{table.devices:,} devices")
+
+
+def _check_differ(scales: Floats) -> None:
     if not (scales > 0.0).all():
         raise RefusedStatisticError(
             "a regressor must differ between devices of the planned crowd, got one that does not"
         )
-    values, vectors = np.linalg.eigh(moments / np.outer(scales, scales))
-    along = ((vectors[:, 0] / scales) @ centred) ** 2
-    error = table.error_at(crowd, along)
-    if values[0] < LEAST_EIGENVALUE * error:
+
+
+def _check_known(least: float, error: float, who: str) -> None:
+    if least < LEAST_EIGENVALUE * error:
         raise RefusedStatisticError(
             f"a regression needs a least eigenvalue of {LEAST_EIGENVALUE:g} errors: as planned it is "
-            f"{values[0]:.2g}, and {table.devices:,} devices know it to {error:.2g}; ask fewer attributes, "
-            "join readings, or take a larger epsilon"
+            f"{least:.2g}, and {who} know it to {error:.2g}; ask fewer attributes, join readings, or take a "
+            "larger epsilon"
         )
 
 
@@ -173,12 +181,7 @@ def paired_regression(
         if p != q:
             moved = moved + weights[p] * (inverse[:, q] if q < len(beta) else 0.0 * beta)
         _add(parts, tables, design, (p, q), np.multiply.outer(moved, slope))
-    errors = np.sqrt(np.maximum(np.diag(tables.covariance(parts, None)), 0.0))
-    z = quantile(level)
-    return [
-        Regressed(float(b), float(b - z * error), float(b + z * error))
-        for b, error in zip(beta, errors, strict=True)
-    ]
+    return _regressed(beta, tables.covariance(parts, None), level)
 
 
 def _products(
@@ -219,10 +222,7 @@ def _plan_pairs(tables: Paired, design: Sequence[tuple[int, Floats]], crowd: Seq
     means = [float(x @ crowd[axis][:-1]) for axis, x in design]
     centred = [(axis, x - mean) for (axis, x), mean in zip(design, means, strict=True)]
     scales = np.array([math.sqrt(float(x**2 @ crowd[axis][:-1])) for axis, x in centred])
-    if not (scales > 0.0).all():
-        raise RefusedStatisticError(
-            "a regressor must differ between devices of the planned crowd, got one that does not"
-        )
+    _check_differ(scales)
     moments = np.diag(scales**2)
     for p, q, _, values in _products(tables, centred):
         if p and values.ndim == 1:
@@ -235,9 +235,4 @@ def _plan_pairs(tables: Paired, design: Sequence[tuple[int, Floats]], crowd: Seq
             times = (1.0 if p == q else 2.0) * along[p - 1] * along[q - 1]
             _add(parts, tables, centred, (p, q), times * values[None])
     error = math.sqrt(max(float(tables.covariance(parts, crowd)[0, 0]), 0.0))
-    if eigen[0] < LEAST_EIGENVALUE * error:
-        raise RefusedStatisticError(
-            f"a regression needs a least eigenvalue of {LEAST_EIGENVALUE:g} errors: as planned it is "
-            f"{eigen[0]:.2g}, and these tables know it to {error:.2g}; ask fewer attributes, join readings, "
-            "or take a larger epsilon"
-        )
+    _check_known(eigen[0], error, "these tables")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.estimation.estimate import MAX_COVARIANCE, Estimate, Estimator
 from hubbub.estimation.poison import Reach
-from hubbub.estimation.questions import InputNumbers, Rounding, expected_counts
+from hubbub.estimation.questions import InputNumbers, Rounding, checked_counts, expected_counts
 from hubbub.mechanisms.orbits.laws import orbit_laws
 from hubbub.mechanisms.orbits.moments import Inclusion, OrbitMoments
 
@@ -134,16 +134,7 @@ class OrbitEstimator(Estimator):
         Raises:
             ParameterError: The shape, the type or a count is wrong.
         """
-        tallies = np.asarray(counts)
-        if tallies.shape != (self.channel.bins,):
-            raise ParameterError(f"counts must have shape ({self.channel.bins},), got {tallies.shape}")
-        if tallies.dtype.kind not in "iu":
-            raise ParameterError(f"counts must be integers, got {tallies.dtype}")
-        if n < 1:
-            raise ParameterError(f"n must be at least 1, got {n}")
-        if not 0 <= int(tallies.min()) <= int(tallies.max()) <= n:
-            raise ParameterError(f"counts must be within 0 to n = {n}, got one outside")
-        return self._estimate(tallies, n)
+        return self._estimate(checked_counts(counts, self.channel.bins, n), n)
 
     def expected_estimate(self, frequencies: Floats, n: int) -> Estimate:
         """Return what to expect of n devices before any has reported: their shares, and exact errors.
