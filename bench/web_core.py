@@ -37,6 +37,7 @@ LOADED = {
     "one attribute, randomised response": ("forms/single.js", "channels/tables.js"),
     "one attribute, subsets": ("forms/single.js", "channels/sets.js"),
     "one attribute, local hashing": ("forms/single.js", "channels/hashing.js"),
+    "a text of a dictionary": ("forms/single.js", "channels/hashing.js", "agent/dictionary.js"),
     "one attribute, orbits": ("forms/single.js", "channels/orbits.js"),
     "a table": ("forms/table.js", "channels/tables.js"),
     "a tree": ("forms/tree.js", "channels/sets.js"),

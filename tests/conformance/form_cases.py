@@ -12,6 +12,7 @@ s = i the first m = L - i + s of the filled set, then the first m = K - k + s of
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -507,6 +508,73 @@ def _key_value_life(chance: Chance, canonical: bytes) -> Case:
     return _life(chance, listed, keys, symbols, [[] for _ in listed])
 
 
+# Dictionaries: the file is in the case, and texts are looked up there.
+
+
+def _texts(chance: Chance, size: int) -> tuple[list[str], bytes]:
+    """Texts, and the hashes of them, rising."""
+    letters = ["mail", "caf\u00e9", "\u4e2d\u6587", "\U0001f600", "x" * 200]
+    found = [f"{chance.pick(letters)} {i}" for i in range(size)]
+    hashes = sorted(hashlib.sha256(text.encode()).digest()[:8] for text in found)
+    if chance.one_in(12):
+        hashes[:2] = hashes[1::-1]
+    return found, b"".join(hashes)[: -1 if chance.one_in(25) else None]
+
+
+def _named(chance: Chance, size: int, digest: bytes) -> bytes:
+    """A survey of a dictionary; one of a large one is hashed, as it must be."""
+    kind = chance.pick(["local_hashing", "local_hashing", "grr", "subset"])
+    if size >= 2**17 and not chance.one_in(12):
+        kind = "local_hashing"
+    spec = (
+        {"kind": "grr", "inputs": size + 1, "t": 9, "u": 1}
+        if size >= 2**17
+        else KINDS[kind](chance, size + 1)
+    )
+    if kind == "local_hashing":
+        spec = KINDS[kind](chance, size + 1) | {"buckets": chance.pick([2, 3, 4, 5, 8, 31, 64])}
+    attribute = ["site", chance.pick(["static", "evolving"]), "dictionary", [size, digest]]
+    epsilon = least_float(spec["t"], spec["u"]) if chance.one_in(4) and kind == "local_hashing" else 40.0  # type: ignore[arg-type]
+    head = ["hubbub-survey", 1, f"s-{chance.below(10**6)}", 1, "What?", attribute, epsilon]
+    terms = [[chance.below(2**32), 86_400, 9], 3_600, 300, 100, 10**6, None]
+    pairs = [["answered", size], ["missing", 1]]
+    return pack([*head, dict(sorted(spec.items())), None, pairs, *terms])
+
+
+def dictionary_survey(chance: Chance) -> bytes:
+    size = chance.between(2, 12)
+    if chance.one_in(6):
+        size = chance.pick([2**17 - 1, 2**17, 2**18, 2**20 - 1, 2**20])
+    return _named(chance, size, chance.token_bytes(31 if chance.one_in(25) else 32))
+
+
+def _dictionary_life(chance: Chance, canonical: bytes) -> Case:
+    del canonical
+    size = chance.between(2, 6)
+    listed = [_named(_sound(chance), size, bytes(32)) for _ in range(3)]
+    symbols: list[object] = [_any_symbol(chance, each) for each in listed]
+    return _life(chance, listed, [[0], [0], [1]], symbols, [[] for _ in listed])
+
+
+class _OfTexts(Series):
+    """A series whose answers look a text up."""
+
+    def answer(self, chance: Chance, canonical: bytes) -> Case:
+        del canonical
+        size = chance.between(2, 30)
+        texts, data = _texts(chance, size)
+        digest = hashlib.sha256(data).digest() if not chance.one_in(12) else chance.token_bytes(32)
+        value = chance.pick([*texts, None, "elsewhere", "", True, 3.0, b"mail 1", ["mail 0"]])
+        random, identifier = chance.token_bytes(200), chance.token_bytes(16)
+        rest = (identifier, pack(chance.below(200)), random, data)
+        return Case("looked-up", (_named(chance, size, digest), pack([value]), *rest))
+
+    def weights(self, chance: Chance, canonical: bytes) -> Case:
+        del canonical
+        made = _named(chance, chance.between(2, 12), bytes(32))
+        return Case("weights", (made, pack(_any_symbol(chance, made))))
+
+
 SETS = Series("set", set_survey, _set_values, _set_symbol, _set_life)
 TRANSITIONS = Series("transition", transition_survey, _transition_values, _any_symbol, _transition_life)
 BUNDLES = Series("bundle", bundle_survey, _bundle_values, _bundle_symbol, _bundle_life, sample=50)
@@ -519,7 +587,10 @@ INTERACTIONS = Series(
     partial(_bundle_life, survey=interaction_survey),
     sample=50,
 )
-ALL = (TREES, SETS, TRANSITIONS, BUNDLES, KEY_VALUES, INTERACTIONS)
+DICTIONARIES = _OfTexts(
+    "dictionary", dictionary_survey, lambda chance, fields: [None], _any_symbol, _dictionary_life, sample=50
+)
+ALL = (TREES, SETS, TRANSITIONS, BUNDLES, KEY_VALUES, INTERACTIONS, DICTIONARIES)
 
 if __name__ == "__main__":
     write(ALL)

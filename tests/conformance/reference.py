@@ -15,7 +15,7 @@ from hubbub import Survey, wire
 from hubbub.errors import HubbubError, WireError
 from hubbub.filter import BayesianFilter, Joint, Likelihood, Query
 from hubbub.mechanisms import SampledParts
-from hubbub.survey import MAX_ROTATION, Bundle, signed_list
+from hubbub.survey import MAX_ROTATION, Bundle, DictionaryDomain, signed_list
 from hubbub.survey.score import Score
 from hubbub.testing import RecordedSource
 from hubbub.wire import packing
@@ -57,7 +57,20 @@ def _values(data: bytes) -> list[object]:
 
 
 def _answer(canonical: bytes, values: bytes, identifier: bytes, number: bytes, random: bytes) -> str:
-    survey, held = Survey.from_canonical(canonical), _values(values)
+    return _answered(Survey.from_canonical(canonical), values, identifier, number, random)
+
+
+def _looked_up(canonical: bytes, *parts: bytes) -> str:
+    *rest, dictionary = parts
+    survey, found = Survey.from_canonical(canonical), DictionaryDomain.of(dictionary)
+    for attribute in survey.attributes:
+        if isinstance(attribute.domain, DictionaryDomain):
+            attribute.domain.take(found)
+    return _answered(survey, *rest)
+
+
+def _answered(survey: Survey, values: bytes, identifier: bytes, number: bytes, random: bytes) -> str:
+    held = _values(values)
     number_of = packing.integer(packing.unpack(number, "round"), "round", 0, 2**31 - 1)
     if len(held) != len(survey.form.reads):
         raise WireError("values must be one per value that is read")
@@ -257,6 +270,7 @@ def _reserve(
 _KINDS: dict[str, Callable[..., str]] = {
     "survey": _certified,
     "answer": _answer,
+    "looked-up": _looked_up,
     "weights": _weights,
     "slots": _slots,
     "upload": _upload,

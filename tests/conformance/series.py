@@ -58,13 +58,19 @@ class Series:
         if turn < 2:
             return Case("survey", (canonical,))
         if turn < 4:
-            values = pack(self.values(chance, msgpack.unpackb(canonical)))
-            random = chance.token_bytes(400)
-            identifier, number = chance.token_bytes(16), chance.below(200)
-            return Case("answer", (canonical, values, identifier, pack(number), random))
-        if turn == 4:
-            return Case("weights", (canonical, pack(self.symbol(chance, canonical))))
-        return self.life(chance, canonical)
+            return self.answer(chance, canonical)
+        return self.weights(chance, canonical) if turn == 4 else self.life(chance, canonical)
+
+    def answer(self, chance: Chance, canonical: bytes) -> Case:
+        """A case of an answer to a survey."""
+        values = pack(self.values(chance, msgpack.unpackb(canonical)))
+        random = chance.token_bytes(400)
+        identifier, number = chance.token_bytes(16), chance.below(200)
+        return Case("answer", (canonical, values, identifier, pack(number), random))
+
+    def weights(self, chance: Chance, canonical: bytes) -> Case:
+        """A case of the weights of a symbol."""
+        return Case("weights", (canonical, pack(self.symbol(chance, canonical))))
 
     def lines(self) -> list[str]:
         """All lines."""

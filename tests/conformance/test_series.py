@@ -17,7 +17,7 @@ import web_device
 from browser import CHROMEDRIVER, CHROMIUM, running_browser
 from case_changes import Case
 from conformance_pack import read_cases
-from form_cases import ALL, BUNDLES, INTERACTIONS
+from form_cases import ALL, BUNDLES, DICTIONARIES, INTERACTIONS
 from orbit_law import chance_of
 from random_channels import Chance
 from reference import REFUSED
@@ -59,7 +59,7 @@ def test_a_series_has_enough_of_every_kind(series: Series) -> None:
 
 
 def test_their_surveys_have_what_a_form_can_have() -> None:
-    trees, _, transitions, _, numbers, _ = (" ".join(cases(series)[0]) for series in ALL)
+    trees, _, transitions, _, numbers, *_ = (" ".join(cases(series)[0]) for series in ALL)
     assert all(word.encode().hex() in trees for word in ("quadtree", "nested_levels"))
     assert all(word.encode().hex() in transitions for word in ("pairs", "changed", "direction"))
     told = ["absent", "key_value", "transition", "table", "bundle"]
@@ -76,6 +76,11 @@ def test_their_surveys_have_what_a_form_can_have() -> None:
             channel = msgpack.unpackb(bytes.fromhex(case.split("\t")[1]))[7]
             drawn[channel.get("classes", [1] * 99)[int(words.split()[1].split(":")[0])]] += 1
     assert sum(many for classes, many in drawn.items() if classes > 1) > 20 and len(drawn) > 3
+    pairs = [(case.split("\t"), words) for case, words in zip(*cases(DICTIONARIES), strict=True)]
+    named = [msgpack.unpackb(bytes.fromhex(part[1])) for part, words in pairs if words[:9] == "certified"]
+    assert sum(fields[7]["inputs"] > 2**17 for fields in named) >= 5
+    said = Counter(words.split()[1] for part, words in pairs if part[0] == "looked-up" and words != REFUSED)
+    assert len(said) > 20  # places of texts
 
 
 @needs_node

@@ -35,6 +35,7 @@ class Site(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), functools.partial(_Handler, directory=str(FOLDER)))
         self.listed = wire.encode_surveys([survey.canonical for survey in surveys])
         self.lists: list[bytes] = []
+        self.files: dict[str, bytes] = {}
         self.bodies: list[bytes] = []
         self.told: queue.Queue[dict[str, Any]] = queue.Queue()
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
@@ -62,6 +63,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if path in {"/", "/v1/surveys"}:
             listed = path == "/v1/surveys"
             self._say(self.server.listed if listed else PAGE, "text/html")
+        elif path in self.server.files:
+            self._say(self.server.files[path], "application/octet-stream")
         else:
             super().do_GET()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from collections import defaultdict
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from node_fixture import World, in_round, wait_until
 from surveys import AGE_BY_SEX, LABELS, START_S, VISITS
 
+from hubbub.survey import dictionary_of
 from hubbub.survey.signed_list import SurveyList
 from hubbub.survey.survey import Survey
 from hubbub.wire import report as wire
@@ -408,3 +410,45 @@ def test_devices_in_pages_answer_a_node_up_to_a_sealed_and_verified_release(
             assert shown["rounds"][0]["accepted"] == CROWD
             assert main(["verify", world.url]) == 0
     assert "0 differ" in capsys.readouterr().out
+
+
+def test_a_text_is_looked_up_in_the_file_that_a_survey_names(browser: Browser) -> None:
+    """Another bucket than the true one comes with probability 10^-5 at this epsilon; inputs pass 2^17."""
+    texts = ["caf\u00e9", *(f"site-{i}" for i in range(140_000))]
+    data, order = dictionary_of(texts)
+    keys = f'type = "dictionary"\ntexts = {len(texts)}\ndigest = "{hashlib.sha256(data).hexdigest()}"'
+    survey = changed(
+        LABELS,
+        ('type = "label"\nlabels = ["excellent", "good", "fair", "poor"]', keys),
+        ('"health"', '"site"'),
+        ('"grr"', '"local_hashing"'),
+        ("epsilon = 1.0", "epsilon = 20.0"),
+        ("evolving", "static"),
+    )
+    life = """
+        const {Dictionary} = await import('/src/agent/dictionary.js');
+        const [url, texts, digest, text] = given;
+        const sites = new Dictionary(url, texts, digest);
+        const site = {id: 'site', kind: 'static', type: 'dictionary', domain: sites.domain};
+        const agent = await opened({budget: 21, attributes: [site], clock});
+        const [{reason}] = await agent.refresh();
+        const raw = await agent.set('site', 'site-1').catch((error) => error.message);
+        if (text !== null) await agent.set('site', await sites.placeOf(text));
+        await agent.answer();
+        return [reason, raw, (await agent.upload()).settled, (await agent.account()).loss];"""
+    given = (len(texts), hashlib.sha256(data).hexdigest())
+    with page_devices.site([survey]) as site:
+        site.files |= {"/sites.bin": data, "/other.bin": data[:-8] + bytes(8), "/long.bin": data + bytes(8)}
+        wrong = [
+            told_by(browser, site.url, life, f"/{name}.bin", *given, "mail") for name in ("other", "long")
+        ]
+        gone = told_by(browser, site.url, life, "/nowhere.bin", *given, "mail")
+        told = told_by(browser, site.url, life, "/sites.bin", *given, "cafe\u0301")
+        later = told_by(browser, site.url, life, "/nowhere.bin", *given, None)  # it is memoised
+    assert wrong[0].startswith(f"dictionary /other.bin: a dictionary must have digest {given[1]}, got ")
+    assert "at most" in wrong[1] and gone == "dictionary the dictionary at /nowhere.bin cannot be fetched"
+    assert told[:3] == [None, "a text, no place", 1]
+    assert told[3] == later[3] == pytest.approx(survey.channel.epsilon, abs=1e-9) and later[2] == 0
+    (report,) = site.reports()
+    seed, bucket = divmod(report.symbol, survey.channel.pool.buckets)
+    assert survey.channel.pool.bucket(seed, order.index("caf\u00e9")) == bucket

@@ -5,11 +5,11 @@
  */
 
 import { parts } from './exact.js';
-import { Pairs, array, arrayOf, float, must, text, whole } from './msgpack.js';
+import { Pairs, array, arrayOf, binary, float, must, text, whole } from './msgpack.js';
 
 /** @typedef {import('./msgpack.js').Value} Value */
 
-export const MAX_SIZE = 2 ** 17 - 1;
+export const MAX_SIZE = 2 ** 20 - 1;
 const EXACT = 2 ** 53 - 1;
 /** The value of who is known to have no number; not the missing one, of whom nothing is known. */
 export const ABSENT = 'absent';
@@ -65,6 +65,7 @@ export function allDiffer(items) {
  * An attribute: its id, and the values that it may have.
  *
  * @typedef {{type: 'label', labels: string[]} | {type: 'set', labels: string[]}
+ *   | {type: 'dictionary', low: 0, high: number, absent: boolean, digest: Uint8Array}
  *   | {type: 'integer' | 'number', low: number, high: number, absent: boolean}} Domain
  */
 export class Attribute {
@@ -90,10 +91,16 @@ export class Attribute {
     return 'absent' in this.domain && this.domain.absent;
   }
 
-  /** Return the place of a value, that after the last for whatever is not in the domain. @param {Value} value */
+  /**
+   * Return the place of a value, that after the last for whatever is not in the domain. A value of a dictionary is the
+   * place of its text: `agent/dictionary.js` looks it up.
+   *
+   * @param {Value} value
+   */
   index(value) {
     const { domain } = this;
     const size = this.size();
+    must(domain.type !== 'dictionary' || typeof value !== 'string', 'a text, no place');
     if (domain.type === 'label') {
       const found = placeOf(value, domain.labels);
       return found < 0 ? size : found;
@@ -117,7 +124,7 @@ export class Attribute {
 
   /** @returns {[number, number]} */
   ends() {
-    must(this.domain.type !== 'label' && this.domain.type !== 'set', 'labels in a score');
+    must('low' in this.domain && this.domain.type !== 'dictionary', 'labels in a score');
     return [this.domain.low, this.domain.high];
   }
 
@@ -149,17 +156,20 @@ function placeOf(value, listed) {
 function readDomain(type, domain) {
   if (type === 'label' || type === 'set') {
     const found = array(domain).map((label) => short(label, 200));
-    must(found.length >= 2 && found.length <= MAX_SIZE, 'two labels and more');
-    must(!found.includes(''), 'an empty label');
-    must(allDiffer(found), 'labels must differ');
+    must(found.length >= 2 && found.length <= MAX_SIZE && !found.includes('') && allDiffer(found), 'two labels that differ');
     return { type, labels: found };
+  }
+  if (type === 'dictionary') {
+    const [texts, name] = arrayOf(domain, 2);
+    const digest = binary(name);
+    must(digest.length === 32, 'a digest');
+    return { type, low: 0, high: whole(texts, 2, MAX_SIZE) - 1, absent: false, digest };
   }
   must(type === 'integer' || type === 'number', 'an unknown type');
   const listed = array(domain);
   const absent = listed.length === 3 && listed[2] === ABSENT;
   const ends = arrayOf(absent ? listed.slice(0, 2) : domain, 2);
   const [low, high] = ends.map((end) => (type === 'integer' ? whole(end, -EXACT, EXACT) : float(end)));
-  if (type === 'integer') must(low < high && high - low + Number(absent) < MAX_SIZE, 'an integer domain out of range');
-  else must(low < high && Number.isFinite(high - low), 'a domain of numbers out of range');
+  must(low < high && (type === 'integer' ? high - low + Number(absent) < MAX_SIZE : Number.isFinite(high - low)), 'a domain out of range');
   return { type, low, high, absent };
 }

@@ -17,6 +17,7 @@ import { must } from './msgpack.js';
  *   stand for all; only ratios matter
  * @property {(categories: number[]) => boolean} fits
  * @property {() => import('./channels/distance.js').Distance} distance
+ * @property {() => Pick<Drawn, 'inputs' | 'column' | 'distance'>} [alone] what a filter reads where inputs are many
  */
 
 const hashing = () => import('./channels/hashing.js');

@@ -271,13 +271,13 @@ export function array(value) {
 
 /** @param {Value} value @param {number} n @returns {Value[]} */
 export function arrayOf(value, n) {
-  must(Array.isArray(value) && value.length === n, 'no array of that length');
+  must(Array.isArray(value) && value.length === n, 'no array');
   return value;
 }
 
 /** @param {Value} value @param {bigint} low @param {bigint} high @returns {bigint} */
 export function integer(value, low, high) {
-  must(typeof value === 'bigint' && low <= value && value <= high, 'no integer within its limits');
+  must(typeof value === 'bigint' && low <= value && value <= high, 'no integer');
   return value;
 }
 
@@ -288,7 +288,7 @@ export function whole(value, low, high) {
 
 /** @param {Value} value @returns {number} */
 export function float(value) {
-  must(typeof value === 'number' && Number.isFinite(value), 'no finite float');
+  must(typeof value === 'number' && Number.isFinite(value), 'no float');
   return value;
 }
 

@@ -19,6 +19,7 @@ import { Pairs, array, equal, float, must, read, text, whole, write } from './ms
  * @typedef {object} Form
  * @property {number} [reads] values of an answer, where it is not one per attribute
  * @property {number} [lag] rounds between a transition's two values
+ * @property {number[] | null} [mapping] of one attribute, where it is listed
  * @property {(values: Value[], source: Bytes, part?: number) => number | number[]} input
  * @property {() => {inputs: number[], shape: number[]}} cells the input of every cell that a filter tells apart, and how
  *   many values each coordinate has

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { placesIn } from '../src/agent/dictionary.js';
 import { packed } from '../src/channels/distance.js';
 import { readPayload, readPlainList, readSignedList } from '../src/lists.js';
 import { Refused, array, arrayOf, binary, float, must, read, whole } from '../src/msgpack.js';
@@ -53,15 +54,31 @@ function asked(input, { form, channel }) {
 
 /** @param {Uint8Array[]} parts */
 async function answer([canonical, values, id, round, random]) {
-  const found = await Survey.read(canonical);
+  return answered(await Survey.read(canonical), array(read(values)), id, round, random);
+}
+
+/** @param {Survey} found @param {Value[]} values @param {Uint8Array} id @param {Uint8Array} round @param {Uint8Array} random */
+function answered(found, values, id, round, random) {
   const source = new FixedBytes(random);
   const number = whole(read(round), 0, 2 ** 31 - 1);
   const part = found.form.part?.(source.take(SEED_BYTES), number);
-  const input = found.input(array(read(values)), source, part);
+  const input = found.input(values, source, part);
   const symbol = found.channel.draw(input, source);
   const identity = new Uint8Array([...found.digest, ...id]);
   const report = writeReport({ identity, round: number, symbol });
   return `answer ${asked(input, found)} ${told(symbol)} ${source.used} ${hex(writeUpload([report]))}`;
+}
+
+/** Answer with texts that are looked up in a dictionary, as the agent looks them up. @param {Uint8Array[]} parts */
+async function lookedUp([canonical, values, id, round, random, dictionary]) {
+  const found = await Survey.read(canonical);
+  const held = array(read(values));
+  for (const { domain } of found.attributes) {
+    if (domain.type !== 'dictionary') continue;
+    const places = await placesIn(dictionary, domain);
+    for (const [i, value] of held.entries()) held[i] = await places(value);
+  }
+  return answered(found, held, id, round, random);
 }
 
 /** @param {Uint8Array[]} parts */
@@ -139,6 +156,7 @@ function listed({ sequence, issued_s, expires_s, digests, cancelled }) {
 const KINDS = {
   survey: [1, survey],
   answer: [5, answer],
+  'looked-up': [6, lookedUp],
   weights: [2, weights],
   filter: [3, (parts) => filter(parts, true)],
   simplified: [3, (parts) => filter(parts, false)],

@@ -8,6 +8,8 @@ use crate::parts::Parts;
 use crate::pool::Pool;
 
 pub const MAX_INPUTS: usize = 1 << 17;
+/// Inputs that hashes may have, which no table lists.
+const MAX_HASHED: usize = 1 << 20;
 pub const MAX_TOTAL: u128 = 1 << 63;
 const MAX_OUTPUTS: u128 = 1 << 24;
 const MAX_CELLS: usize = 1 << 18;
@@ -157,7 +159,8 @@ pub fn read(map: &Value) -> Answer<Channel> {
             (orbits.inputs, 0, 0, Kind::Orbits(orbits))
         }
     };
-    must((2..=MAX_INPUTS).contains(&inputs), "inputs out of range")?;
+    let most = if let Kind::Hashing { .. } = kind { MAX_HASHED } else { MAX_INPUTS };
+    must((2..=most).contains(&inputs), "inputs out of range")?;
     let set = matches!(
         kind,
         Kind::Subset(_) | Kind::Unary { .. } | Kind::SetLevels { .. } | Kind::Tree { .. } | Kind::Orbits(_)
@@ -307,12 +310,13 @@ fn weighed(levels: Levels, keys: &Keys) -> Answer<Made> {
 }
 
 fn hashing(keys: &Keys) -> Answer<Made> {
-    let (inputs, q) = (count(keys, "inputs")?, keys.int("buckets")?);
+    let (inputs, q) = (keys.int("inputs")?, keys.int("buckets")?);
+    must(inputs <= MAX_HASHED as u64, "too many inputs")?;
     let (t, u) = (keys.int("t")?, keys.int("u")?);
     must(u < t, "t must be above u")?;
-    let pool = Pool::of(inputs as u64, q)?;
+    let pool = Pool::of(inputs, q)?;
     let total = pool.seeds as u128 * (t as u128 + (q as u128 - 1) * u as u128);
-    Ok((inputs, (pool.seeds * q) as u128, total, Kind::Hashing { pool, t, u }))
+    Ok((fit(inputs), (pool.seeds * q) as u128, total, Kind::Hashing { pool, t, u }))
 }
 
 pub fn subset(inputs: usize, size: u64, held: u64) -> Answer<Subset> {

@@ -33,10 +33,11 @@ fn words(symbol: &Symbol) -> String {
     }
 }
 
-/// The input of a value, the symbol, the random bytes that took, and the upload of it.
+/// The input of a value, the symbol, the random bytes that took, and the upload of it; a dictionary may stand last.
 fn answer(parts: &[Vec<u8>]) -> Answer<String> {
-    let [survey, values, id, round, random] = parts else { return Err("another number of parts") };
-    let survey = Survey::read(survey)?;
+    let [survey, values, id, round, random, dictionary @ ..] = parts else { return Err("another number of parts") };
+    let mut survey = Survey::read(survey)?;
+    dictionary.iter().try_for_each(|data| survey.take(data))?;
     let (values, round, mut source) = (read(values)?, read(round)?, Source::of(random));
     let input = survey.input(values.array()?, round.int(0, (1 << 31) - 1)? as u64, &mut source)?;
     let symbol = survey.channel.draw(&input, &mut source)?;
@@ -100,7 +101,10 @@ fn slots(parts: &[Vec<u8>]) -> Answer<String> {
 
 fn result(kind: &str, parts: &[Vec<u8>]) -> Answer<String> {
     match kind {
-        "answer" => return answer(parts),
+        "answer" | "looked-up" => {
+            must(parts.len() == if kind == "answer" { 5 } else { 6 }, "another number of parts")?;
+            return answer(parts);
+        }
         "weights" => return weights(parts),
         "filter" => return filter(parts, true),
         "simplified" => return filter(parts, false),

@@ -1,8 +1,11 @@
 //! Local hashing's public pool of seeds, over the field of q elements.
 
+use crate::channel::MAX_INPUTS;
 use crate::pack::{fit, must, Answer};
 
 const MAX_SYMBOLS: u64 = 1 << 20;
+/// Of more inputs than any other channel takes.
+const MAX_WIDE_SYMBOLS: u64 = 1 << 22;
 /// The least irreducible polynomial of each degree from 2, bit i for x^i.
 const POLYNOMIALS: [u64; 16] =
     [7, 11, 19, 37, 67, 131, 283, 515, 1033, 2053, 4105, 8219, 16417, 32771, 65579, 131081];
@@ -23,7 +26,8 @@ fn common(a: u64, b: u64) -> u64 {
 
 impl Pool {
     pub fn of(inputs: u64, q: u64) -> Answer<Pool> {
-        must((2..=MAX_SYMBOLS).contains(&q), "buckets of 2 and more")?;
+        let most = if inputs > MAX_INPUTS as u64 { MAX_WIDE_SYMBOLS } else { MAX_SYMBOLS };
+        must((2..=most).contains(&q), "buckets of 2 and more")?;
         let degree = fit(q.trailing_zeros());
         let power = q.is_power_of_two() && degree >= 2;
         must(!power || degree <= 17, "a power of two of at most 2^17")?;
@@ -34,7 +38,7 @@ impl Pool {
             digits += 1;
         }
         let seeds = (whole - 1) / (q - 1);
-        must(seeds * q <= MAX_SYMBOLS, "at most 2^20 symbols")?;
+        must(seeds * q <= most, "too many symbols")?;
         let mut stride = (618 * whole).div_ceil(1000);
         while common(stride, q) > 1 {
             stride += 1;

@@ -9,7 +9,7 @@ use crate::slots::toss;
 
 pub const MAX_BYTES: usize = 1 << 24;
 const MAX_ELEMENTS: usize = 10 << 17;
-const MAX_SIZE: i128 = (1 << 17) - 1;
+const MAX_SIZE: i128 = (1 << 20) - 1;
 const EXACT: i128 = (1 << 53) - 1;
 const ABSENT: &str = "absent";
 const DAY: i128 = 86_400;
@@ -21,6 +21,8 @@ pub enum Domain {
     Labels(Vec<String>),
     Numbers(f64, f64, bool),
     Items(Vec<String>),
+    /// How many texts, their digest, and their hashes once they are at hand.
+    Dictionary(usize, [u8; 32], Option<Vec<u64>>),
 }
 
 pub struct Attribute {
@@ -136,6 +138,11 @@ impl Attribute {
                 must(low < high && (high - low).is_finite(), "a domain of numbers out of range")?;
                 Domain::Numbers(low, high, absent)
             }
+            "dictionary" => {
+                let [size, digest] = domain.array_of(2)? else { unreachable!() };
+                let digest = digest.binary()?.try_into().map_err(|_| "a digest of 32 bytes")?;
+                Domain::Dictionary(size.index(2, fit(MAX_SIZE))?, digest, None)
+            }
             _ => return Err("an unknown type"),
         };
         Ok(Attribute { id, evolves, domain })
@@ -150,6 +157,7 @@ impl Attribute {
         match &self.domain {
             Domain::Integers(low, high, absent) => Ok(fit(high - low + 1 + i128::from(*absent))),
             Domain::Labels(labels) => Ok(labels.len()),
+            Domain::Dictionary(size, ..) => Ok(*size),
             _ => Err("what has no places"),
         }
     }
@@ -170,8 +178,23 @@ impl Attribute {
             (Domain::Labels(labels), Value::Text(s)) => {
                 labels.iter().position(|label| label == s).unwrap_or(size)
             }
+            (Domain::Dictionary(_, _, Some(hashes)), Value::Text(s)) => {
+                let own = u64::from_be_bytes(sha256(s.as_bytes())[..8].try_into().unwrap());
+                hashes.binary_search(&own).unwrap_or(size)
+            }
             _ => size,
         }
+    }
+
+    /// Take the hashes of the dictionary's texts, which must rise.
+    fn take(&mut self, data: &[u8]) -> Answer<()> {
+        if let Domain::Dictionary(size, digest, hashes) = &mut self.domain {
+            must(data.len() == 8 * *size && sha256(data) == *digest, "another dictionary")?;
+            let listed: Vec<u64> = data.chunks(8).map(|each| u64::from_be_bytes(each.try_into().unwrap())).collect();
+            must(listed.windows(2).all(|pair| pair[0] < pair[1]), "hashes that rise")?;
+            *hashes = Some(listed);
+        }
+        Ok(())
     }
 
     fn ends(&self) -> Answer<(f64, f64)> {
@@ -282,10 +305,17 @@ impl Survey {
         Ok(Survey { digest, certified, attributes, channel, form })
     }
 
+    /// Take the dictionary that the texts of attributes are looked up in.
+    pub fn take(&mut self, dictionary: &[u8]) -> Answer<()> {
+        self.attributes.iter_mut().try_for_each(|attribute| attribute.take(dictionary))
+    }
+
     /// The input of one value per attribute; numbers are rounded by random bytes, and a bundle's begin with a seed.
     pub fn input(&self, values: &[Value], round: u64, source: &mut Source) -> Answer<Input> {
         let reads = if let Form::Transition(..) = self.form { 2 } else { self.attributes.len() };
         must(values.len() == reads, "a value per attribute")?;
+        let unknown = |(a, v): (&Attribute, &Value)| matches!((&a.domain, v), (Domain::Dictionary(_, _, None), Value::Text(_)));
+        must(!self.attributes.iter().zip(values).any(unknown), "a dictionary that is not at hand")?;
         match (&self.form, &self.channel.kind) {
             (Form::Items(most, more), _) => {
                 let Domain::Items(own) = &self.attributes[0].domain else { unreachable!() };
@@ -451,6 +481,7 @@ fn single(attribute: &Attribute, channel: &Channel, map: &Value, categories: &Va
         return Ok(Form::Single(None));
     }
     let size = attribute.size()?;
+    must(size < channel::MAX_INPUTS || size < channel.inputs, "too many values that are not hashed")?;
     let map = mapping(map, size, missing)?;
     let mut values = vec![0; channel.inputs];
     for &x in &map {

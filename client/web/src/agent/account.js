@@ -21,15 +21,16 @@ const MAX_WORK = 2 ** 28;
 
 /**
  * A survey as the filter reads it, where its answers share no coordinate with others: an input by itself. Of a score these
- * are its two ends, as far apart as any two records.
+ * are its two ends, as far apart as any two records; of hashes two readings stand for all.
  *
  * @param {Survey} survey
  */
 function byInputs(survey) {
   if (survey.asks === 'set') return survey; // two readings stand for all sets
-  const inputs = Array.from({ length: survey.channel.inputs }, (_, x) => x);
+  const channel = survey.channel.alone?.() ?? survey.channel;
+  const inputs = Array.from({ length: channel.inputs }, (_, x) => x);
   return /** @type {Survey} */ (/** @type {unknown} */ ({
-    channel: survey.channel,
+    channel,
     form: { cells: () => ({ inputs, shape: [inputs.length] }) },
   }));
 }
@@ -79,7 +80,7 @@ export class Account {
    * Return what a slot asks of the filter.
    *
    * Answers merge on one pinned value of a static attribute alone. Each round of what evolves is a coordinate of its
-   * own, and so is a rounded number, a score or a set for every survey: their losses add.
+   * own, and so is a rounded number, a score, a set or a text of a dictionary for every survey: their losses add.
    *
    * @param {Survey} survey
    * @param {string} digest
@@ -87,8 +88,8 @@ export class Account {
    * @param {number[]} pins
    */
   query(survey, digest, slot, pins) {
-    const numbers = survey.attributes.some(({ domain }) => domain.type === 'number');
-    if (slot === MEMOISED && MERGED.includes(survey.asks) && !numbers) {
+    const apart = survey.attributes.some(({ domain }) => ['number', 'dictionary'].includes(domain.type));
+    if (slot === MEMOISED && MERGED.includes(survey.asks) && !apart) {
       const keys = survey.attributes.map(({ id }, i) => this.#coordinate(`pinned ${id} ${pins[i]}`));
       return { keys, survey };
     }

@@ -34,7 +34,7 @@ import { LIMITS, afterwards, choose } from './uploads.js';
 /** @typedef {import('./ledger.js').Change} Change */
 /** @typedef {import('./account.js').Step} Step */
 /** A value that a transition of a later round asks for. @typedef {{digest: string, round: number, value: Kept}} Past */
-/** @typedef {{id: string, kind: 'static' | 'evolving', type: 'label' | 'integer' | 'number' | 'set', domain: string[] | [number, number] | [number, number, 'absent']}} Declared */
+/** @typedef {{id: string, kind: 'static' | 'evolving', type: 'label' | 'integer' | 'number' | 'set' | 'dictionary', domain: string[] | [number, number] | [number, number, 'absent'] | [number, Uint8Array]}} Declared */
 /** @typedef {{digest: string, id: string, version: number, title: string, epsilon: number, status: 'enrolled' | 'refused', reason: string | null}} Enrolment */
 
 /**
@@ -73,8 +73,7 @@ const attributeOf = (spec) => new Attribute(spec);
 
 /** Return what a host declares as the core reads it. @param {Declared} declared @returns {Value[]} */
 function specOf({ id, kind, type, domain }) {
-  if (!['label', 'integer', 'number', 'set'].includes(type)) throw new DeviceError('attribute', `attribute ${id} has an unknown type`);
-  const ends = domain.map((end) => (type === 'integer' && typeof end === 'number' ? BigInt(end) : end));
+  const ends = domain.map((end) => (type !== 'number' && typeof end === 'number' ? BigInt(end) : end));
   const spec = [id, kind, type, ends];
   attributeOf(spec);
   return spec;
@@ -250,7 +249,7 @@ export class Agent {
   }
 
   /**
-   * Take a value from now on; whatever is not in the domain is "missing".
+   * Take a value from now on; whatever is not in the domain is "missing". Of a text in a dictionary the value is its place.
    *
    * A static value stays once an answer has read it, missing included.
    *

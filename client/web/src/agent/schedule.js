@@ -24,10 +24,10 @@ export function unhex(digits) {
   return Uint8Array.from(digits.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 }
 
-/** Return how many inputs a survey counts as in a list: the entries of the maps that reading it builds. @param {Survey} survey */
-export function listedInputs({ attributes, channel }) {
-  const values = attributes.map((each) => ('labels' in each.domain ? each.domain.labels.length : each.domain.type === 'integer' ? each.size() : 0));
-  return Math.max(channel.inputs, ...values);
+/** Return how many inputs a survey counts as in a list: the entries of the maps that reading it builds, of hashes few. @param {Survey} survey */
+export function listedInputs({ attributes, channel, form }) {
+  const values = attributes.map((each) => ('labels' in each.domain ? each.domain.labels.length : each.domain.type === 'integer' && !channel.alone ? each.size() : 0));
+  return Math.max(channel.alone ? (form.mapping?.length ?? 0) : channel.inputs, ...values);
 }
 
 /** @param {Survey} survey */

@@ -24,8 +24,8 @@ export function padding(length) {
   return '0'.repeat((step - (size % step)) % step);
 }
 
-/** Return an answer's body. @param {globalThis.Response} answer @param {number} most */
-async function bodyOf(answer, most) {
+/** Return an answer's body, of so many bytes at most. @param {globalThis.Response} answer @param {number} most */
+export async function bodyOf(answer, most) {
   const parts = [];
   let size = 0;
   const reader = answer.body?.getReader();
@@ -33,7 +33,7 @@ async function bodyOf(answer, most) {
     size += part.value.length;
     if (size > most) {
       reader?.cancel();
-      throw new DeviceError('collector', `the collector's answer must be at most ${most} bytes`);
+      throw new DeviceError('collector', `an answer must be at most ${most} bytes`);
     }
     parts.push(part.value);
   }

@@ -4,14 +4,20 @@
  * @module
  */
 
-import { gcd } from '../exact.js';
+import { gcd, unitsUp } from '../exact.js';
 import { must } from '../msgpack.js';
+import { constant } from './distance.js';
+import { MAX_INPUTS } from './keys.js';
 import { Table } from './tables.js';
 
 /** @typedef {import('./keys.js').Keys} Keys */
 /** @typedef {import('./keys.js').Ratio} Ratio */
 
+/** Inputs that hashes may have, which no table lists. */
+const MAX_HASHED = 2 ** 20;
 const MAX_SYMBOLS = 2 ** 20;
+/** Of more inputs than any other channel takes. */
+const MAX_WIDE_SYMBOLS = 2 ** 22;
 const MAX_DEGREE = 17;
 /** The least irreducible polynomial of each degree from 2, bit i for x^i. */
 const POLYNOMIALS = [7, 11, 19, 37, 67, 131, 283, 515, 1033, 2053, 4105, 8219, 16417, 32771, 65579, 131081];
@@ -29,7 +35,8 @@ export class Pool {
    * @param {bigint} buckets q
    */
   constructor(inputs, buckets) {
-    must(buckets >= 2n && buckets <= BigInt(MAX_SYMBOLS), 'buckets of 2 and more');
+    const most = inputs > MAX_INPUTS ? MAX_WIDE_SYMBOLS : MAX_SYMBOLS;
+    must(buckets >= 2n && buckets <= BigInt(most), 'buckets of 2 and more');
     const q = Number(buckets);
     const degree = 31 - Math.clz32(q);
     const isPower = q === 1 << degree && degree >= 2;
@@ -38,14 +45,14 @@ export class Pool {
     this.q = q;
     this.degree = degree;
     this.digits = 1;
-    // q^n stays below 2^17 2^20, and 1000 times that below 2^53.
+    // q^n stays below 2^20 2^22, and 1000 times that below 2^53.
     this.whole = q;
     while (this.whole < inputs) {
       this.whole *= q;
       this.digits += 1;
     }
     this.seeds = (this.whole - 1) / (q - 1);
-    must(this.seeds * q <= MAX_SYMBOLS, 'at most 2^20 symbols');
+    must(this.seeds * q <= most, 'too many symbols');
     this.stride = Math.ceil((618 * this.whole) / 1000);
     while (gcd(BigInt(this.stride), buckets) > 1n) this.stride += 1;
     this.polynomial = isPower ? POLYNOMIALS[degree - 2] : 0;
@@ -73,7 +80,7 @@ export class Pool {
       first *= q;
     }
     let direction = first + rest;
-    // Both factors are below 2^37 and 2^17: their product may pass 2^53.
+    // Their product may pass 2^53.
     let point = Number((BigInt(input) * BigInt(this.stride)) % BigInt(this.whole));
     let found = 0;
     for (let i = 0; i < this.digits; i++) {
@@ -92,11 +99,11 @@ export class LocalHashing extends Table {
 
   /** @param {Keys} keys */
   constructor(keys) {
-    const [inputs, t, u] = [keys.count('inputs'), keys.int('t'), keys.int('u')];
-    must(u < t, 't must be above u');
+    const [inputs, t, u] = [Number(keys.int('inputs')), keys.int('t'), keys.int('u')];
+    must(u < t && inputs <= MAX_HASHED, 't must be above u, and inputs at most 2^20');
     const pool = new Pool(inputs, keys.int('buckets'));
     const each = t + BigInt(pool.q - 1) * u;
-    super(inputs, pool.seeds * pool.q, BigInt(pool.seeds) * each);
+    super(inputs, pool.seeds * pool.q, BigInt(pool.seeds) * each, MAX_HASHED);
     this.pool = pool;
     this.t = t;
     this.u = u;
@@ -106,6 +113,11 @@ export class LocalHashing extends Table {
   /** @returns {Ratio} */
   ratio() {
     return [this.t, this.u];
+  }
+
+  /** The law of answers that share no coordinate: two readings for all inputs, which every symbol tells apart. */
+  alone() {
+    return { inputs: 2, distance: () => constant(2, unitsUp(...this.ratio())), column: () => this.ratio() };
   }
 
   /** @param {number} x @param {bigint} d */

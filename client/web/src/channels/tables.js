@@ -22,8 +22,8 @@ export class Table {
    * @param {number | bigint} outputs how many symbols
    * @param {bigint} total of every row
    */
-  constructor(inputs, outputs, total) {
-    must(inputs >= 2 && inputs <= MAX_INPUTS, 'inputs out of range');
+  constructor(inputs, outputs, total, most = MAX_INPUTS) {
+    must(inputs >= 2 && inputs <= most, 'inputs out of range');
     must(outputs >= 2 && outputs <= MAX_OUTPUTS, 'symbols out of range');
     must(total < MAX_TOTAL, 'a total that is not below 2^63');
     this.inputs = inputs;

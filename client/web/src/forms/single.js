@@ -4,7 +4,7 @@
  * @module
  */
 
-import { labels } from '../channels/keys.js';
+import { MAX_INPUTS, labels } from '../channels/keys.js';
 import { array, arrayOf, must, whole } from '../msgpack.js';
 import { names, readMapping, rounded, shares } from './readings.js';
 
@@ -23,25 +23,28 @@ export class Single {
     must(sizes.reduce((a, b) => a + b, 0) === inputs, 'categories of all inputs');
     must(inputs >= 3 && sizes.length >= 2 && sizes.at(-1) === 1, 'missing last and alone');
     names(pairs.map((pair) => pair[0]), true);
+    this.inputs = inputs;
+    /** The input of every index, where it is not the index: there may be a million. @type {number[] | null} */
+    this.mapping = null;
+    const { domain } = attribute;
+    if (domain.type === 'number') {
+      must(map === null, 'a map of numbers');
+      mustRise(domain.low, domain.high, inputs - 1);
+    } else if (map !== null || !channel.alone || attribute.size() !== inputs - 1) {
+      must(attribute.size() < MAX_INPUTS, 'too many values');
+      this.mapping = readMapping(map, attribute.size(), inputs - 1);
+    } else return; // hashes fit any categories
     const of = labels(sizes);
     must(channel.fits(of), "other categories than the channel's");
-    this.inputs = inputs;
-    /** @type {number[] | null} */
-    this.mapping = null;
-    if (attribute.domain.type === 'number') {
-      must(map === null, 'a map of numbers');
-      mustRise(attribute.domain.low, attribute.domain.high, inputs - 1);
-      return;
-    }
-    this.mapping = readMapping(map, attribute.size(), inputs - 1);
-    const values = shares(this.mapping, inputs);
-    must(values.every((n, x) => n === 1 || sizes[of[x]] === 1), 'values that share an input share a category');
+    const values = this.mapping && shares(this.mapping, inputs);
+    must(!values || values.every((n, x) => n === 1 || sizes[of[x]] === 1), 'values that share an input share a category');
   }
 
   /** @param {Value[]} values @param {Bytes} source */
   input([value], source) {
     const { attribute } = this;
     if (this.mapping !== null) return this.mapping[attribute.index(value)];
+    if (attribute.domain.type !== 'number') return attribute.index(value);
     const found = attribute.number(value);
     if (found === null) return this.inputs - 1;
     const [low, high] = attribute.ends();

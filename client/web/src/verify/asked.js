@@ -47,6 +47,7 @@ export function asked(survey) {
 /** @param {Attribute} attribute @param {number} index */
 function labelOf({ domain }, index) {
   if ('labels' in domain) return domain.labels[index];
+  if (domain.type === 'dictionary') return `#${index + 1}`;
   return domain.low + index <= domain.high ? String(domain.low + index) : ABSENT;
 }
 
