@@ -36,7 +36,7 @@ from hubbub.numeric import SYSTEM
 from hubbub.tokens import REQUEST_BYTES, blind_sign, decode_requests, public_of
 from hubbub_collector.errors import CollectorError, PeriodOverError, SettingsError
 from hubbub_collector.metrics import IssuerCollector, IssuerMetrics
-from hubbub_collector.problems import PROBLEM, problem, refused
+from hubbub_collector.problems import PROBLEM, failed, problem, refused
 
 REQUEST_PATH: Final = "/v1/tokens"
 DIRECTORY_PATH: Final = "/.well-known/private-token-issuer-directory"
@@ -349,7 +349,7 @@ def create_issuer_app(
         SettingsError: If the credentials cannot be read.
     """
     issuer = _Issuer(settings, grants, clock)
-    return Starlette(
+    app = Starlette(
         routes=[
             Route(REQUEST_PATH, issuer.tokens, methods=["POST"]),
             Route(DIRECTORY_PATH, issuer.directory),
@@ -357,8 +357,10 @@ def create_issuer_app(
             Route("/readyz", issuer.health),
             Route("/metrics", issuer.metrics_page),
         ],
-        exception_handlers={HTTPException: refused},
+        exception_handlers={HTTPException: refused, Exception: failed},
     )
+    app.router.redirect_slashes = False  # to wherever the Host says
+    return app
 
 
 def _not_given(error: sqlite3.Error | PeriodOverError) -> Response:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hubbub.html_table import html_table
+from hubbub_results.errors import reading
 from hubbub_results.tables import Comparison, Kind, Table, comparison_of
 from hubbub_results.transport import PlainHttp, ResultsTransport
 
@@ -31,6 +32,18 @@ class RoundResults:
 
     document: Mapping[str, Any]
     table: Table
+
+    def __post_init__(self) -> None:
+        with reading("a round"):
+            _ = (
+                self.round,
+                self.title,
+                self.digest,
+                self.devices,
+                self.is_sealed,
+                self.is_suppressed,
+                self.mean,
+            )
 
     @property
     def round(self) -> int:
@@ -199,6 +212,10 @@ class SurveyResults:
     facts: Mapping[str, Any]
     _transport: ResultsTransport = field(repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        with reading("a survey"):
+            _ = self.id, self.version, self.digest, self.title, self.epsilon
+
     @property
     def id(self) -> str:
         """The survey's id."""
@@ -226,7 +243,10 @@ class SurveyResults:
 
     def rounds(self) -> list[dict[str, Any]]:
         """Return a line for every round that has reports: round, start, end, sealed, suppressed, devices."""
-        return list(self._transport.pages("rounds", "surveys", self.digest, "rounds"))
+        found = list(self._transport.pages("rounds", "surveys", self.digest, "rounds"))
+        with reading("rounds"):
+            _ = [(int(line["round"]), line["sealed"]) for line in found]
+        return found
 
     def release(self, round: int | Literal["latest"] = "latest") -> RoundResults:  # noqa: A002 - the API's word
         """Return one round by its number, from 1; by default the newest release.
@@ -236,12 +256,14 @@ class SurveyResults:
         """
         path = ("surveys", self.digest, "rounds")
         document = self._transport.get(*path, str(round))
-        number = document["round"]
+        with reading("a round"):
+            number = int(document["round"])
         rows = self._transport.rows(*path, f"{number}.ndjson")
 
         def ask(**asked: str | float) -> list[dict[str, Any]]:
             found = self._transport.get(*path, str(number), "statistics", **asked)
-            return list(found["rows"])
+            with reading("statistics"):
+                return list(found["rows"])
 
         return RoundResults(document, Table(rows, f"{self.title}: round {number}", ask))
 
@@ -283,7 +305,8 @@ class SurveyResults:
             NotFoundError: If there is no such round.
         """
         found = self._transport.get("surveys", self.digest, "rounds", str(round), "recounts")
-        return list(found["recounts"])
+        with reading("recounts"):
+            return list(found["recounts"])
 
     def table(self, *, stage: Literal["sealed", "all"] = "sealed") -> Table:
         """Return the estimates of all releases; of open rounds, too, if `stage` is "all"."""
@@ -318,18 +341,21 @@ class SurveyResults:
         Raises:
             NotFoundError: If there is none of the kind.
         """
-        found = self._transport.get("surveys", self.digest, "history")["so_far"]
-        cells = {"value": found["values"], "category": found["categories"], "mean": [found["mean"]]}
+        document = self._transport.get("surveys", self.digest, "history")
         names = "estimate", "always_low", "always_high"
-        rows = [
-            {"round": number, "devices": devices, "kind": kind, "label": cell.get("label")}
-            | dict(zip(names, ends, strict=True))
-            for cell in cells[kind]
-            if cell is not None
-            for number, devices, *ends in zip(
-                *(found["rounds"], found["devices"], cell["estimate"], cell["low"], cell["high"]), strict=True
-            )
-        ]
+        with reading("a history"):
+            found = document["so_far"]
+            cells = {"value": found["values"], "category": found["categories"], "mean": [found["mean"]]}
+            rows = [
+                {"round": number, "devices": devices, "kind": kind, "label": cell.get("label")}
+                | dict(zip(names, ends, strict=True))
+                for cell in cells[kind]
+                if cell is not None
+                for number, devices, *ends in zip(
+                    *(found["rounds"], found["devices"], cell["estimate"], cell["low"], cell["high"]),
+                    strict=True,
+                )
+            ]
         return Table(rows, f"{self.title}: all rounds so far").where(kind=kind)
 
     def alerts(self) -> list[dict[str, Any]]:
@@ -339,11 +365,12 @@ class SurveyResults:
         and rate of the alert; of a change also window and against, how many rounds were pooled on both sides.
         """
         found = self._transport.get("surveys", self.digest, "alerts")
-        return [
-            {name: line[name] for name in ("round", "devices", "since")} | alert
-            for line in found["rounds"]
-            for alert in line["alerts"]
-        ]
+        with reading("alerts"):
+            return [
+                {name: line[name] for name in ("round", "devices", "since")} | alert
+                for line in found["rounds"]
+                for alert in line["alerts"]
+            ]
 
     def compare(self, before: int, after: int, *, earlier: SurveyResults | None = None) -> Comparison:
         """Return the change from one round to another, with intervals that hold; see `Comparison`.
@@ -360,7 +387,8 @@ class SurveyResults:
         origin = {} if earlier is None else {"from": earlier.digest}
         document = self._transport.get("surveys", self.digest, "change", before=before, after=after, **origin)
         since = "" if earlier is None else f" of {earlier.title}"
-        return comparison_of(document, f"{self.title}: round {before}{since} to {after}")
+        with reading("a change"):
+            return comparison_of(document, f"{self.title}: round {before}{since} to {after}")
 
     def __repr__(self) -> str:
         return f"<Survey {self.id} version {self.version}: {self.title!r}>"

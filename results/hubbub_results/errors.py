@@ -12,6 +12,8 @@ ResultsError
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 from hubbub.errors import AdvisedError
@@ -45,6 +47,19 @@ class MissingExtraError(ResultsError):
 
 class BadAnswerError(ResultsError):
     """The answer is not one of this API."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Read an answer, which may come from anybody: without what is read in it, it is none of this API.
+
+    Raises:
+        BadAnswerError: If something is missing, or is of another type.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise BadAnswerError(f"{what} must be as the read API gives it, got {error!r:.80}") from error
 
 
 def needed(package: str) -> ModuleType:

@@ -17,6 +17,7 @@ from hubbub_results.errors import (
     NotFoundError,
     UnauthorizedError,
     UnreachableError,
+    reading,
 )
 
 PlainHttp: TypeAlias = Literal["local", "anywhere"]
@@ -79,17 +80,22 @@ class ResultsTransport:
         """Return the rows of a table of JSON lines; arguments and errors as those of `get`."""
         address = self._address(parts, parameters)
         try:
-            return [json.loads(line) for line in self._body(address).splitlines()]
+            found: list[dict[str, Any]] = [json.loads(line) for line in self._body(address).splitlines()]
         except (ValueError, RecursionError) as error:
             raise BadAnswerError(f"{address} must answer with JSON lines, got other bytes") from error
+        with reading(address):
+            _ = [(row["kind"], row["view"], row["label"], row["estimate"]) for row in found]
+            return found
 
     def pages(self, key: str, *parts: str) -> Iterator[dict[str, Any]]:
         """Yield the entries of a list, page by page; arguments and errors as those of `get`."""
         address: str | None = self._address(parts, {})
         while address is not None:
             page = self._decoded(address)
-            yield from page[key]
-            address = self._next(address, page["next"]) if page["next"] else None
+            with reading(address):
+                found = [_object(entry) for entry in page[key]]
+                address = self._next(address, page["next"]) if page["next"] else None
+            yield from found
 
     def _address(self, parts: tuple[str, ...], parameters: Mapping[str, str | float]) -> str:
         query = "?" + urlencode(parameters) if parameters else ""
@@ -104,10 +110,11 @@ class ResultsTransport:
 
     def _decoded(self, address: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(self._body(address))
+            found = json.loads(self._body(address))
         except (ValueError, RecursionError) as error:
             raise BadAnswerError(f"{address} must answer with JSON, got other bytes") from error
-        return found
+        with reading(address):
+            return _object(found)
 
     def _body(self, address: str) -> bytes:
         kept = self._kept.get(address)
@@ -130,6 +137,12 @@ class ResultsTransport:
         self._kept.move_to_end(address)
         while sum(len(kept) for _, kept in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
+
+
+def _object(found: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise TypeError(f"no object but {found!r:.40}")
+    return found
 
 
 def _is_this_machine(host: str) -> bool:

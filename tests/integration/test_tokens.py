@@ -490,6 +490,7 @@ def test_an_issuer_whose_clock_leaps_gives_no_tokens_and_says_why(
             now.now_s += 365 * DAY
             assert (ask(url), health(url)) == (503, (503, ["status", "clock"]))
             assert b"hubbub_issuer_healthy 0.0" in urllib3.request("GET", f"{url}/metrics").data
+            assert urllib3.request("GET", f"{url}/metrics/", redirect=False).status == 404
             now.now_s -= 365 * DAY
             assert (ask(url), health(url)) == (429, (200, ["status"]))
             for _ in range(2):

@@ -74,6 +74,7 @@ READS: Final = [
             "/v1",
             "/v1/report",
             "/page/../x",
+            *(f"{known}/" for known in (SURVEYS, "/api/live", "/healthz", "/metrics", "/page/page.js")),
             f"{ONE}/releases.xml",
         )
     ),

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import matplotlib as mpl
 import numpy as np
@@ -24,7 +24,14 @@ import hubbub_results
 from hubbub import Survey
 from hubbub_aggregator.release.estimates import estimates
 from hubbub_aggregator.web import create_app, table_facts
-from hubbub_results import BadAnswerError, NotComparableError, NotFoundError, Table, connect
+from hubbub_results import (
+    BadAnswerError,
+    NotComparableError,
+    NotFoundError,
+    SurveyResults,
+    Table,
+    connect,
+)
 
 TOKEN = "a-token-of-readers"  # noqa: S105 - of this test
 
@@ -345,6 +352,36 @@ def test_what_a_hostile_server_nests_is_a_bad_answer() -> None:
             for ask in (transport.get, transport.rows):
                 with pytest.raises(BadAnswerError, match="got other bytes"):
                     ask("surveys")
+
+
+NONSENSE: Final = (
+    *(b"{}", b"[]", b"7", b"null", b'"x"', b'{"surveys": 7, "rounds": 7, "next": null}'),
+    *(b'{"surveys": [7], "rounds": [7], "next": null}', b'{"surveys": [{}], "rounds": [{}], "next": 7}'),
+    *(b'{"round": 1}', b'{"rounds": [{"round": "x", "sealed": 1}], "next": null}'),
+)
+
+
+def test_whatever_a_server_answers_is_an_error_of_the_reader() -> None:
+    body = b""
+
+    async def mad(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    facts = {"id": "x", "version": 1, "digest": "00", "title": "t", "epsilon": {"certified": 1.0}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "create_app", lambda *_, **__: mad)
+        with served(view_of()) as (url, _):
+            reader = connect(url)
+            survey = SurveyResults(facts, reader._transport)
+            asks: tuple[Callable[[], object], ...] = (
+                *(reader.surveys, lambda: reader.survey("x"), survey.rounds, survey.release, survey.recounts),
+                *(survey.history, survey.so_far, survey.alerts, lambda: survey.compare(1, 2)),
+            )
+            for body in NONSENSE:
+                for ask in asks:
+                    with pytest.raises(BadAnswerError, match="must be as the read API gives it"):
+                        print(body, ask())
 
 
 def test_another_server_is_no_hubbub() -> None:

@@ -189,7 +189,7 @@ def create_app(
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(registry), 200, _UNKEPT, CONTENT_TYPE_PLAIN_0_0_4)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", page),
             Route("/page/{name}", page),
@@ -211,6 +211,8 @@ def create_app(
         ],
         exception_handlers=PROBLEM_HANDLERS,
     )
+    app.router.redirect_slashes = False  # to wherever the Host says: a proxy's name, or a stranger's
+    return app
 
 
 class _SafeHeaders:

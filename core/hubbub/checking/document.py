@@ -126,7 +126,7 @@ def guarded(checked: Checked) -> Iterator[None]:
     """Note a document of another shape as a difference: it is a lie like any other, and told."""
     try:
         yield
-    except (HubbubError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (HubbubError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         checked.differences.append(WrongPlace("the release", type(error).__name__, "a sealed release"))
 
 

@@ -165,4 +165,5 @@ def witness_server(witness: LogWitness, *, host: str, port: int) -> uvicorn.Serv
 
     routes = [Route("/add-checkpoint", add, methods=["POST"])]
     app = Starlette(routes=routes, exception_handlers=PROBLEM_HANDLERS)
+    app.router.redirect_slashes = False  # to wherever the Host says
     return create_server(app, host=host, port=port)

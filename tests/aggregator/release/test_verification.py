@@ -61,13 +61,15 @@ def test_a_release_of_another_shape_is_a_difference_and_no_error() -> None:
     survey = Survey.parse(small("one", FOUR))
     document, data = printed(survey, 500, np.random.default_rng(1))
     for key in list(document):
-        for other in (None, 7, "text", [], {}, [None], {"values": 3}):
+        for other in (None, 7, 10**400, "text", [], {}, [None], {"values": 3}):
             if document[key] != other and key != "method":
                 assert verify(survey, document | {key: other}, data).differences or key in (
                     "cut",
                     "lost",
                     "enrolment",
                 ), (key, other)
+    document["values"][0]["estimate"] = 10**400  # no float holds it
+    assert verify(survey, document, data).differences
     for bad in (b"", b"\xc0", bytes(100), data[:-1], data + b"\x00"):
         assert verify(survey, document, bad).differences
     assert verify(survey, {"method": METHOD}, data).differences

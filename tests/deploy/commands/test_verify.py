@@ -7,6 +7,8 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from surveys import LABELS, VISITS
@@ -17,6 +19,9 @@ from hubbub_aggregator.runners.publisher import Worker
 from hubbub_aggregator.stores import SqliteArchive, SqliteStore
 from hubbub_aggregator.web.view import LiveView
 from hubbub_deploy.cli import main
+from hubbub_deploy.commands.verify import verify
+from hubbub_deploy.commands.verify.verify import Printed
+from hubbub_deploy.errors import DeployError
 from hubbub_topic import SqliteLog
 
 FORMATS = Path(__file__).parents[2] / "golden" / "formats"
@@ -131,6 +136,29 @@ def test_what_is_no_release_is_refused_in_a_sentence(
     assert main(["verify", str(tmp_path / "none")]) == 2
     assert main(["verify", "http://127.0.0.1:9"]) == 2
     assert main(["verify", str(tmp_path), "--survey", str(tmp_path / "none.toml")]) == 2
+
+
+def test_a_release_that_no_log_can_have_is_not_in_it(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever a stranger printed: no traceback, and no sign that a terminal would obey."""
+    document = json.loads((out / "outpatient-visits-v1-round-1-of-2.json").read_bytes())
+    log: Any = SimpleNamespace(witnessed=SimpleNamespace(seen={}), of_key=lambda entry: None)
+    about = document["survey"]
+    for lie in (
+        {"survey": about | {"digest": "x"}},
+        {"survey": {}},
+        {"round": "x"},
+        {"round": -1},
+        {"accounting": None},
+        {"level": float("inf")},
+        {"level": "\ud800"},
+    ):
+        printed = Printed("one", document | lie, None, None)
+        digest = str(printed.document["survey"].get("digest"))
+        assert verify._logged(printed, digest, log) == 1
+        assert capsys.readouterr().out == "one: is not in the log\n"
+    assert verify._name({"survey": {"id": "\x1b[2J\nv1, round 1: 0 differ"}, "sealed": True}).isprintable()
+    with pytest.raises(DeployError, match="a document must be a release"):
+        Printed(verify._name([1]), [1], None, None)  # type: ignore[arg-type]  # of a stranger
 
 
 def test_counts_lie_in_the_archive_under_a_checksum_and_go_with_their_survey(

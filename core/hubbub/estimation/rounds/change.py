@@ -248,7 +248,7 @@ def effective_sample_size(shares: ArrayLike, errors: ArrayLike, *, total: float 
         total: T, what the shares add up to.
 
     Returns:
-        None where fewer than two cells are known.
+        None where fewer than two cells are known, or where it is below one device.
     """
     f, sigma = np.asarray(shares, np.float64), np.asarray(errors, np.float64)
     known = np.isfinite(f) & np.isfinite(sigma) & (sigma > 0.0)
@@ -256,4 +256,5 @@ def effective_sample_size(shares: ArrayLike, errors: ArrayLike, *, total: float 
         return None
     noise = float(np.square(sigma[known]).sum())
     squares = float(np.square(f[known]).sum()) - noise
-    return (total - min(max(squares, 0.0), total)) / noise
+    size = (total - min(max(squares, 0.0), total)) / noise
+    return size if size >= 1.0 else None

@@ -15,6 +15,7 @@ from hubbub_deploy.commands.arguments import seconds
 from hubbub_deploy.commands.log import add_policy, policy_of
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import replace_file
+from hubbub_lab.texts import plain
 
 if TYPE_CHECKING:
     from hubbub import Survey
@@ -72,10 +73,10 @@ def run(options: argparse.Namespace) -> int:
     except NotLoggedError as error:
         wrong, log = [str(error)], None
     except (HubbubError, DeployError, ResultsError, ValueError) as error:
-        print(f"hubbub: {error}", file=sys.stderr)
+        print(plain(f"hubbub: {error}"), file=sys.stderr)
         return 2
     for each in wrong:
-        print(each)
+        print(plain(each))
     if log is not None and not any(_rewritten(log, before)):
         seen = log.witnessed
         look = {"size": seen.checkpoint.size, "root": log.root(seen.checkpoint.size).hex(), "looked_s": now_s}
@@ -203,5 +204,13 @@ def _rounds(
         elif (counted := log.counted(survey.digest, number)) is None:
             if over_s + patience_s < now_s:
                 yield f"{name}: the log does not list the answers that count"
-        elif counted[1] != (accepted := json.loads(document)["accounting"]["accepted"]):
+        elif counted[1] != (accepted := _accepted(document)):
             yield f"{name}: entry {counted[0]} lists {counted[1]} answers, {accepted} were counted"
+
+
+def _accepted(document: bytes) -> object:
+    """Return how many reports a release says were accepted; None of bytes that are no release."""
+    try:
+        return json.loads(document)["accounting"]["accepted"]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from hubbub_deploy.commands.log import add_policy, policy_of
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import ARCHIVE_FILE, load_survey
+from hubbub_lab.texts import plain
 
 if TYPE_CHECKING:
     from hubbub import Survey
@@ -31,8 +32,8 @@ class Printed:
     """A release as it was printed, with what lies beside it.
 
     Attributes:
-        name: Where it was found.
-        document: The release.
+        name: Where it was found, in one line.
+        document: The release: whatever somebody printed, with a survey in it.
         counts: The bytes of its public counts; None where there are none.
         survey: The canonical bytes of its survey; None where they are not there.
     """
@@ -41,6 +42,10 @@ class Printed:
     document: dict[str, Any]
     counts: bytes | None
     survey: bytes | None
+
+    def __post_init__(self) -> None:
+        if not _is_release(self.document):
+            raise DeployError(f"{self.name} must be a release, got another document")
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -85,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"the log: {fault}")
             codes.append(DIFFERENT)
         for printed in _printed(options.source):
-            digest = str((printed.document.get("survey") or {}).get("digest"))
+            digest = str(printed.document["survey"].get("digest"))
             if not own or digest in own:
                 codes.append(_told(printed, digest, known))
                 if log is not None:
@@ -97,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         codes.append(DIFFERENT)
     except (HubbubError, DeployError) as error:
         # Nobody is accused by a file that cannot be read: 1 is for a number that differs.
-        print(f"hubbub: {error}", file=sys.stderr)
+        print(plain(f"hubbub: {error}"), file=sys.stderr)
         codes.append(UNKNOWN)
     return DIFFERENT if DIFFERENT in codes else max(codes)
 
@@ -144,12 +149,19 @@ def _told(printed: Printed, digest: str, known: dict[str, Survey]) -> int:
 
 def _logged(printed: Printed, digest: str, log: SeenLog) -> int:
     """Say where a release is in the log; return its exit code."""
+    from hubbub import HubbubError  # noqa: PLC0415 - other commands need no survey
     from hubbub.transparency import Entry  # noqa: PLC0415 - other commands need no log
     from hubbub_aggregator.release import sealed_hash  # noqa: PLC0415 - as above
 
-    fields = (bytes.fromhex(digest), printed.document["round"], sealed_hash(printed.document))
-    entry = Entry("release", fields)
-    found, seen = log.of_key(entry), log.witnessed.seen
+    seen = log.witnessed.seen
+    try:
+        fields = (bytes.fromhex(digest), printed.document["round"], sealed_hash(printed.document))
+        entry = Entry("release", fields)
+        accepted = int(printed.document["accounting"]["accepted"])
+    except (HubbubError, KeyError, TypeError, ValueError):
+        found = None  # nothing of another shape was ever entered
+    else:
+        found = log.of_key(entry)
     if found is None:
         print(f"{printed.name}: is not in the log")
     elif found[1] != entry:
@@ -158,7 +170,7 @@ def _logged(printed: Printed, digest: str, log: SeenLog) -> int:
         print(
             f"{printed.name}: in the log at {found[0]:,}, seen by {', '.join(sorted(seen)) or 'no witness'}"
         )
-        accepted, counted = printed.document["accounting"]["accepted"], log.counted(*fields[:2])
+        counted = log.counted(*fields[:2])
         if counted is None:
             print(f"{printed.name}: devices cannot look for their answers, the log has no list of them")
             return SAME
@@ -188,10 +200,9 @@ def _printed(source: str) -> Iterator[Printed]:
 
 def _of_file(path: Path) -> Printed:
     document = _document(path)
-    if not _is_release(document):
-        raise DeployError(f"{path} must be a release, got another document")
     surveys = (_bytes(each) for each in sorted(path.parent.glob("*.survey")))
-    return Printed(path.name, document, _bytes(path.with_suffix(".counts")), _of_digest(document, surveys))
+    survey = _of_digest(document, surveys) if _is_release(document) else None
+    return Printed(plain(path.name), document, _bytes(path.with_suffix(".counts")), survey)
 
 
 def _of_digest(document: dict[str, Any], surveys: Iterator[bytes | None]) -> bytes | None:
@@ -234,16 +245,18 @@ def _of_server(url: str) -> Iterator[Printed]:
                     document = json.loads(survey.sealed(line["round"]))
                     counts = got(lambda survey=survey, line=line: survey.counts(line["round"]))  # type: ignore[misc]  # bound now
                     yield Printed(_name(document), document, counts, canonical)
-    except (ResultsError, ValueError) as error:
+    except (ResultsError, ValueError, RecursionError) as error:
         raise DeployError(str(error)) from error
 
 
-def _name(document: dict[str, Any]) -> str:
-    survey = document.get("survey") or {}
-    return f"{survey.get('id')} v{survey.get('version')}, round {document.get('round')}"
+def _name(document: object) -> str:
+    if not _is_release(document):
+        return "a document"
+    survey = document["survey"]
+    return plain(f"{survey.get('id')} v{survey.get('version')}, round {document.get('round')}")
 
 
-def _is_release(document: object) -> bool:
+def _is_release(document: Any) -> TypeGuard[dict[str, Any]]:  # noqa: ANN401 - of JSON
     return isinstance(document, dict) and isinstance(document.get("survey"), dict) and "sealed" in document
 
 

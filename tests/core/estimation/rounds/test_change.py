@@ -243,4 +243,5 @@ def test_effective_sample_size_leaves_hidden_cells_out_and_needs_two() -> None:
     assert effective_sample_size(shares, errors) == effective_sample_size(shares[:2], errors[:2])
     assert effective_sample_size(shares[1:], errors[1:]) is None
     assert effective_sample_size(shares, np.zeros(3)) is None
-    assert effective_sample_size([1.5, -0.5], [0.01, 0.01]) == 0.0
+    # Where all have one value, chance leaves nothing to be uncertain by: none is said, and not 0.
+    assert effective_sample_size([1.5, -0.5], [0.01, 0.01]) is None
