@@ -210,7 +210,8 @@ class TableStatistics:
                 yield StatisticRow("independence", *pair, p_value=known, note=refused or str(error))
                 continue
             span = RatioSpan(found.estimate, found.low, found.high, found.whole)
-            note = "a margin is within 3 errors of 0: join its readings" if found.whole else ""
+            rare = ", ".join(f"{pair[axis]} {self._readings(pair[axis])[at]}" for axis, at in found.rare)
+            note = f"within 3 errors of nobody, to be joined with others: {rare}" if rare else ""
             yield _filled(StatisticRow("independence", *pair, p_value=p_value, note=note), span)
 
     def regression(self, of: str, on: Sequence[str]) -> Iterator[StatisticRow]:

@@ -97,6 +97,18 @@ def test_every_pair_is_tested_and_holm_is_over_all_of_them() -> None:
     assert all(0.0 <= row["p_value"] <= 1.0 and row["low"] <= row["high"] for row in found)
 
 
+def test_readings_that_hardly_anybody_has_are_named_where_strength_is_not_given() -> None:
+    """A reading that nobody has is within 3 errors of nobody in all but .1 % of rounds."""
+    crowd = CROWD.copy()
+    crowd[:, :, 0] += crowd[:, :, 1]
+    crowd[:, :, 1] = 0.0
+    found = {(row["of"], row["given"]): row for row in asked("", drawn(40_000, 3, crowd=crowd)).json["rows"]}
+    for pair in (("age", "job"), ("sex", "job")):
+        assert found[pair]["estimate"] is None and (found[pair]["low"], found[pair]["high"]) == (0.0, 1.0)
+        assert found[pair]["note"] == "within 3 errors of nobody, to be joined with others: job 1"
+    assert found["age", "sex"]["note"] == ""
+
+
 @pytest.mark.parametrize(
     "query", ["mean&of=age&given=sex", "difference&of=age&given=job", "odds_ratio&of=sex&given=age"]
 )

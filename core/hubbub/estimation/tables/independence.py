@@ -53,6 +53,7 @@ class Association:
         low: The interval's lower end.
         high: Its upper end.
         whole: True where a margin is too near 0 for any division: the interval is all there is.
+        rare: Which readings' margins are: the axis and the place of each.
     """
 
     estimate: float
@@ -60,6 +61,7 @@ class Association:
     low: float
     high: float
     whole: bool
+    rare: tuple[tuple[int, int], ...] = ()
 
 
 def independence(table: TableShares) -> Independence:
@@ -94,10 +96,10 @@ def association(table: TableShares, *, level: float = 0.95) -> Association:
     _plan(table)
     shares = table.shares[:rows, :columns]
     whole, margins = float(shares.sum()), [shares.sum(axis=1), shares.sum(axis=0)]
-    least = [_errors(table, axis) * LEAST_MARGIN for axis in (0, 1)]
     most = min(rows, columns) - 1.0
-    if any((margin <= bound).any() for margin, bound in zip(margins, least, strict=True)):
-        return Association(math.nan, math.nan, 0.0, 1.0, whole=True)
+    near = [margin <= LEAST_MARGIN * _errors(table, axis) for axis, margin in enumerate(margins)]
+    if rare := tuple((axis, at) for axis in (0, 1) for at in np.flatnonzero(near[axis]).tolist()):
+        return Association(math.nan, math.nan, 0.0, 1.0, whole=True, rare=rare)
     # In units of the square root of phi^2: (P F_uv - F_u F_v) / (P sqrt(F_u F_v)).
     scale = 1.0 / (whole * np.sqrt(np.outer(*margins))).ravel()
     d, first, second = _apart(table)
