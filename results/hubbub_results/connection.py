@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -103,6 +104,22 @@ class RoundResults:
         found: float | None = (self.document.get("enrolment") or {}).get("absent")
         return found
 
+    @property
+    def unsent(self) -> str:
+        """How far items' true shares may be above their estimates, in a sentence; "" where nothing is asked.
+
+        Of a survey of sets that asks who has more items than count: such devices sent some of them alone.
+        """
+        values: Sequence[Mapping[str, Any]] = self.document["values"]
+        row: Mapping[str, Any] = values[-2] if len(values) > 2 else {"label": ""}
+        if self.document["categories"] or not re.fullmatch("more than [0-9]+", row["label"]):
+            return ""
+        most, noisy = (100.0 * max(row[name] or 0.0, 0.0) for name in ("estimate", "high"))
+        return (
+            f"Devices with {row['label']} items sent some of them: an item's true share is between its "
+            f"estimate and {most:.1f} points more ({noisy:.1f} with noise)."
+        )
+
     def frame(self) -> DataFrame:
         """Return the table as a frame of pandas; see `Table.frame`."""
         return self.table.frame()
@@ -128,6 +145,7 @@ class RoundResults:
             for row in raw[:_SHOWN]
         ]
         more = [(f"{len(raw) - _SHOWN} more", "", "", "", "")] if len(raw) > _SHOWN else []
+        more += [(self.unsent, "", "", "", "")] if self.unsent else []
         return html_table(
             (self.title, f"{self.devices:,} devices", "estimate", "low", "high"), [*rows, *more]
         )

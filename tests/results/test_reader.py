@@ -477,3 +477,18 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(hubbub_results.MissingExtraError, match=r"pandas must be .*hubbub\[results\]"):
         hubbub_results.Table([]).frame()
+
+
+def test_a_release_of_sets_says_how_far_true_shares_may_be_above() -> None:
+    rows = [("mail", "", 0.4), ("more than 3", "", 0.123), ("missing", "", 0.0)]
+    found = released(0, shares=rows, noise=0.1, devices=10_000) | {"categories": []}
+    found["consistent"]["values"], found["consistent"]["categories"] = [0.4, 0.1, 0.0], []
+    with served(ShownView(snapshot_of(survey_of("apps", found)))) as (url, _):
+        release = connect(url).survey("apps").release()
+    row = found["values"][1]
+    said = f"{100 * row['estimate']:.1f} points more ({100 * row['high']:.1f} with noise)."
+    assert release.unsent.startswith("Devices with more than 3 items ") and release.unsent.endswith(said)
+    assert said in release._repr_html_()
+    found["values"][1]["label"] = "more than enough"
+    with served(ShownView(snapshot_of(survey_of("apps", found)))) as (url, _):
+        assert connect(url).survey("apps").release().unsent == ""

@@ -221,6 +221,7 @@ def in_list_order(surveys: Iterable[Survey]) -> list[Survey]:
     def age(survey: Survey) -> tuple[int, ...]:
         name, *rest = survey.form.to_spec()  # no name but the map of the form that is older than all
         return (
+            survey.form.samples_parts and "classes" in survey.channel.to_spec(),
             rest[-1:] == [MORE],
             any(isinstance(each.domain, DictionaryDomain) for each in survey.attributes),
             survey.channel.inputs > MAX_INPUTS,

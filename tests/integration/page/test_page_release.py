@@ -14,6 +14,8 @@ from surveys import LABELS
 from hubbub import Survey
 from hubbub_aggregator.release.after_shuffling import ShufflingStatements
 
+SETS = (("mail", 0.4), ("maps", 0.3), ("more than 3", 0.123), ("missing", 0.02))
+
 
 def shown(document: dict[str, Any]) -> dict[str, Any]:
     return snapshot_of(survey_of("x", document, digest=A))
@@ -100,3 +102,14 @@ def test_the_worth_of_a_round_is_said_against_chance_and_forgery(
     assert "a plain sample of 101 devices" in text(browser, ".categories .worth")
     until(browser, True, lambda: "42 forged reports would be enough" in text(browser, ".strength"))
     assert visible(browser, ".strength")
+
+
+def test_a_survey_of_sets_says_how_far_true_shares_may_be_above(
+    browser: Browser, open_site: Callable[[dict[str, Any]], Site]
+) -> None:
+    document = exactly(*((label, "", share) for label, share in SETS), error=0.01)
+    document["categories"] = []
+    opened(browser, open_site(shown(document)), on(A))
+    high = f"{100 * document['values'][-2]['high']:.1f}"
+    until(browser, True, lambda: f"and 12.3 points more ({high} with noise)" in text(browser, ".strength"))
+    assert "Devices with more than 3 items sent some of them" in text(browser, ".strength")

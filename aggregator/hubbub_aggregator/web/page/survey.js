@@ -8,7 +8,7 @@ import { Distribution } from "./distribution.js";
 import { el, setText, show } from "./dom.js";
 import { Downloads } from "./downloads.js";
 import { Facts, absenceIn, leastForged, lostIn } from "./facts.js";
-import { count, plural } from "./format.js";
+import { count, isKnown, plural } from "./format.js";
 import { History } from "./history.js";
 import { Identity } from "./identity.js";
 import { Recounts } from "./recounts.js";
@@ -181,7 +181,7 @@ export class SurveyPage {
 
   #drawUnder(round, line) {
     // The live document has no poison margin; a sealed round is fetched for it once, an open one moves too often.
-    const strength = strengthOf(line.sealed ? this.rounds.get(line) ?? round : round);
+    const strength = [unsentIn(round), strengthOf(line.sealed ? this.rounds.get(line) ?? round : round)].filter(Boolean).join(" ");
     setText(this.strength, strength);
     show(this.strength, Boolean(strength));
     const absence = absenceIn(round);
@@ -196,6 +196,14 @@ export class SurveyPage {
     setText(this.news, later ? `Round ${later.round}: ${stateOf(later)}.` : "");
     show(this.news, Boolean(later));
   }
+}
+
+// How far items' true shares may be above those shown, of a survey of sets that asks who has more items than count.
+function unsentIn({ categories, values }) {
+  const row = values?.at(-2);
+  if (categories?.length !== 0 || !row || !isKnown(row) || !/^more than \d+$/.test(row.label)) return "";
+  const [most, noisy] = [row.estimate, row.high].map((each) => (100 * Math.max(each, 0)).toFixed(1));
+  return `Devices with ${row.label} items sent some of them: an item's true share is between the one shown and ${most} points more (${noisy} with noise).`;
 }
 
 // What the numbers are worth against forgery.

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hubbub_deploy.commands.arguments import positive
 from hubbub_deploy.commands.survey import compatibility, plan
@@ -119,6 +119,7 @@ def _check(options: argparse.Namespace) -> int:
         **({"rotation": survey.rotation, "answers": answers(survey)} if survey.rotation > 1 else {}),
         **_cohort(survey),
         **_floors(survey, text),
+        **_unsent(survey),
         **_quota(survey),
         "digest": survey.digest.hex(),
     }
@@ -191,6 +192,16 @@ def _curve(survey: Survey) -> dict[str, object]:
     said = said or without_curve(survey, survey.planned_per_round, planned(survey))
     facts: dict[str, object] = {"curve_cohort": curve_cohort(survey.channel.inputs)}
     return facts if said is None else {**facts, "rounds_without_curve": said}
+
+
+def _unsent(survey: Survey) -> dict[str, object]:
+    """Return what a survey of sets says of devices with more items than count; nothing of any other."""
+    if not survey.form.of_sets:
+        return {}
+    from hubbub.survey import ItemSet  # noqa: PLC0415
+    from hubbub_deploy.commands.survey.design_joint import unsent  # noqa: PLC0415
+
+    return {"unsent": unsent(cast(ItemSet, survey.form))}
 
 
 def _quota(survey: Survey) -> dict[str, object]:

@@ -12,7 +12,7 @@ from hubbub import Survey
 from hubbub.errors import ParameterError
 from hubbub.estimation import Estimate, Intervals
 from hubbub.mechanisms import SampledParts, SetSelection
-from hubbub.survey import Bundle, KeyValue
+from hubbub.survey import Bundle, ItemSet, KeyValue
 from hubbub_authoring.design import (
     Comparison,
     Crowd,
@@ -125,28 +125,49 @@ def _of_sets(survey: Survey) -> dict[str, Any]:
     """Return what a design says of sets beside its floor: of an item that hardly anyone has.
 
     It is held beside asking each device about one of the V items at random, by two answers at full epsilon,
-    whose variance is V a/(a - 1)^2, a = e^epsilon.
+    whose variance is V a/(a - 1)^2 + (V - 1) f (1 - f) for an item of share f, a = e^epsilon: there chance
+    picks who is asked, too. Both grow with f, and from some f on one item is the better question.
     """
     channel, devices = cast(SetSelection, survey.channel), survey.planned_per_round
+    form = cast(ItemSet, survey.form)
     p, q, ratio = float(channel.p), float(channel.q), math.exp(survey.epsilon)
-    error = math.sqrt(q * (1.0 - q) / devices) / (p - q)
-    single = math.sqrt(channel.inputs * ratio / (ratio - 1.0) ** 2 / devices)
+    own, grows = (each / (p - q) ** 2 for each in (q * (1.0 - q), p * (1.0 - p) - q * (1.0 - q)))
+    alone = channel.inputs * ratio / (ratio - 1.0) ** 2
+    slope = channel.inputs - 1.0 - grows
+    turn = (slope + math.sqrt(slope**2 + 4.0 * (channel.inputs - 1.0) * max(alone - own, 0.0))) / 2.0
+    turn /= channel.inputs - 1.0
+    error, single = math.sqrt(own / devices), math.sqrt(alone / devices)
     reach = {"item": (1.0 - q) / (p - q), "all": (channel.size - channel.inputs * q) / (p - q)}
-    advice = (
-        f"asking about one item a device would give ±{100 * INTERVAL_95 * single:.2g}"
-        if error <= single
-        else f"ask each device about one item instead, for ±{100 * INTERVAL_95 * single:.2g}"
-    )
+    half = f"±{100 * INTERVAL_95 * single:.2g}"
+    advice = f"ask each device about one item instead, for {half}"
+    if error <= single:
+        common = f", and less than sets for items that {100 * turn:.0f} % or more have" if turn < 1.0 else ""
+        advice = f"asking about one item a device would give {half}{common}"
     return {
         "standard_error": {"value": error, "category": None, "mean": None},
         "leverage": reach["item"],
         "leverage_of_all": reach["all"],
         "single_item_error": single,
+        "single_item_from": (turn if turn < 1.0 else None) if error <= single else 0.0,
         "alternatives": [],
         "sentence": f"With {devices:,} devices, the share of a rare item is known to "
         f"±{100 * INTERVAL_95 * error:.2g} points (95 % intervals); {advice}. One forged report counts as "
-        f"{reach['item']:.3g} devices for an item, and as {reach['all']:.3g} for all items together.",
+        f"{reach['item']:.3g} devices for an item, and as {reach['all']:.3g} for all items together. "
+        + unsent(form),
     }
+
+
+def unsent(form: ItemSet) -> str:
+    """Return how far the shares of items are from the truth where a device has more of them than count."""
+    if form.tells_more:
+        return (
+            f'An item\'s true share is between its estimate and that plus the share of "{form.more}", '
+            "which is asked in the same answer."
+        )
+    return (
+        f"Of {form.more} items {form.most} are drawn: true shares are above the estimates by at most the "
+        "share of such devices, which `more = true` asks for."
+    )
 
 
 def _of_key_value(survey: Survey, form: KeyValue) -> dict[str, Any]:
