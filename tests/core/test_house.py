@@ -28,9 +28,9 @@ MOST_LINES = {
     "client/web": 8_790,
     "collector": 4_122,
     "topic": 2_230,
-    "aggregator": 16_870,
-    "results": 1_050,
-    "deploy": 11_945,
+    "aggregator": 16_880,
+    "results": 1_070,
+    "deploy": 11_980,
     "bench": 16_890,
 }
 """A change that adds a capability says what it weighs, and raises its folder's bar by that."""
