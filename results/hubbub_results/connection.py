@@ -106,7 +106,7 @@ class RoundResults:
 
     @property
     def unsent(self) -> str:
-        """How far items' true shares may be above their estimates, in a sentence; "" where nothing is asked.
+        """A sentence on how far items' true shares may be above their estimates; "" where nothing is asked.
 
         Of a survey of sets that asks who has more items than count: such devices sent some of them alone.
         """
