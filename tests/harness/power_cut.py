@@ -13,7 +13,8 @@ import ctypes
 import functools
 import os
 import random
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -77,8 +78,6 @@ class Step:
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The SQLite that Python's own module has loaded; None where it cannot be reached."""
-    import sqlite3  # noqa: F401 - loads it
-
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:
@@ -88,8 +87,13 @@ def library() -> ctypes.CDLL | None:
 
 
 @contextlib.contextmanager
-def recorded(folder: Path) -> Iterator[list[Step]]:
-    """The steps of all files in a folder, while the context lasts; files must be closed within it."""
+def recorded(folder: Path, is_full: Callable[[str], bool] = lambda _: False) -> Iterator[list[Step]]:
+    """The steps of all files in a folder, while the context lasts; files must be closed within it.
+
+    Args:
+        folder: The folder.
+        is_full: Whether the disk of a file has no room: nothing is written to it then.
+    """
     sqlite = library()
     assert sqlite is not None
     sqlite.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
@@ -110,6 +114,8 @@ def recorded(folder: Path) -> Iterator[list[Step]]:
         write, truncate, sync = _Write(copy.write), _Truncate(copy.truncate), _Sync(copy.sync)
 
         def on_write(file: int, data: int, size: int, offset: int) -> int:
+            if is_full(names[file]):
+                return sqlite3.SQLITE_FULL
             steps.append(Step("write", names[file], offset, ctypes.string_at(data, size)))
             return write(file, data, size, offset)
 

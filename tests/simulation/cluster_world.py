@@ -9,7 +9,9 @@ rebalance. A worker may sleep past its session and go on with what it held. A di
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 from unittest import mock
@@ -21,6 +23,7 @@ from world import GRACE_S, Crash, RoundKey, World, crashing
 
 from hubbub.wire import PartitionMap, SealRecord, encode_record
 from hubbub.wire.partition_map import TopicPeriod
+from hubbub_aggregator.counting import KeyedDeadLetters
 from hubbub_aggregator.counting.skip_offsets import skip_lost
 from hubbub_aggregator.errors import AggregatorError, PartitionMapGrownError, SupersededError
 from hubbub_aggregator.release import AgreedClock, SteadyClock
@@ -176,6 +179,8 @@ class ClusterWorld(World):
         # By worker: a group of records at once, for the moment between two commands of somebody else.
         self._counts: dict[str, Callable[[], None]] = {}
         self._given_up = 0, range(0)
+        self._letters: dict[bytes, bytes] = {}
+        self._strange: dict[tuple[int, int], bytes] = {}
         self._in_trouble = False
 
     def lives(self) -> dict[str, Callable[[str], Coroutine[Any, Any, None]]]:
@@ -184,8 +189,8 @@ class ClusterWorld(World):
         return super().lives() | dict.fromkeys(self._workers, self._worker) | publishers
 
     def more(self) -> Sequence[Coroutine[Any, Any, None]]:
-        """Return the group's coordination, and the disaster."""
-        return self.group.coordinate(), self._befall()
+        """Return the group's coordination, the disaster, and what strangers write."""
+        return self.group.coordinate(), self._befall(), self._strangers()
 
     def _trouble(self, when: str) -> None:
         if self._counts and self.fault(30):
@@ -226,6 +231,32 @@ class ClusterWorld(World):
         head: Any = self.redis.data.get(b"{hubbub:%d}:head" % partition, {})
         return int(head.get(b"offset", b"0"))
 
+    def put(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Keep dead letters, of each position the last."""
+        self._letters.update(records)
+
+    async def _strangers(self) -> None:
+        """Write what nobody can read, as a newer collector would."""
+        while True:
+            await asyncio.sleep(300.0)
+            if self.fault(12):
+                partition, data = self.tape.pick(self.log.partitions), b"\xc1" + self.tape.bytes_of(4)
+                self._strange[partition, self.log.end(partition)] = data
+                self.log.held[partition].append(data)
+
+    def others(self, _: Any) -> list[str]:
+        """Return what does not hold of dead letters, where no record of the topic went."""
+        if self.disaster in ("lost", "cut"):
+            return []
+        letters = {
+            (each["partition"], each["offset"]): each["record"]
+            for each in map(json.loads, self._letters.values())
+        }
+        strange = {place: base64.b64encode(data).decode() for place, data in self._strange.items()}
+        return (
+            [] if letters == strange else [f"I11 {len(letters)} letters, of {len(strange)} strange records"]
+        )
+
     # Workers.
 
     async def _worker(self, name: str) -> None:
@@ -241,6 +272,7 @@ class ClusterWorld(World):
             keep="open",
             partition_map=partition_map,
             clock=self.loop.time,
+            dead_letters=KeyedDeadLetters(self, log_identity=log.identity, payload="whole"),
         )
         following: dict[int, int] = {}
         problems: list[BaseException] = []
@@ -264,7 +296,8 @@ class ClusterWorld(World):
                 problems.append(problem)
 
         try:
-            while True:
+            while not self._hosts[name].told.is_set():
+                assignment.progress()
                 if problems:
                     raise problems[0]
                 group.beat(name, assignment)
@@ -291,6 +324,8 @@ class ClusterWorld(World):
                         raise PartitionMapGrownError("the log has grown")
                     verified = self.loop.time()
                 await asyncio.sleep((7.0, 3.0, 11.0)[self.tape.pick(3)])
+            assignment.revoke()
+            group.leave(name)
         except Crash:
             return
         finally:
@@ -358,7 +393,7 @@ class ClusterWorld(World):
                     clock=AgreedClock(steady, store.clocks),
                 )
                 self.say(f"{name}: publishes")
-                while True:
+                while not self._hosts[name].told.is_set():
                     store.hold_lease()
                     if self.fault(100):
                         # Asleep between the lease and what it is for.
@@ -368,6 +403,7 @@ class ClusterWorld(World):
                     self.look(view, archive, known)
                     # In quiet it keeps its lease.
                     await asyncio.sleep(4.0 if self.quiet else (9.0, 4.0, 14.0)[self.tape.pick(3)])
+                store.close()
             except Crash:
                 return
 

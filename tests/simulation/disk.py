@@ -20,6 +20,8 @@ class Disk:
 
     def __init__(self, folder: Path, steps: list[Step]) -> None:
         self._folder, self.steps = folder, steps
+        self.full: str | None = None
+        """The machine whose disk has no room."""
         # By machine: its files as they were laid out last, and how many steps had been made by then.
         self._begins: dict[str, tuple[dict[str, bytes], int]] = {}
 
@@ -59,8 +61,11 @@ def disk(folder: Path) -> Iterator[Disk]:
     if power_cut.library() is None:
         yield Disk(folder, [])
         return
-    with power_cut.recorded(folder) as steps:
+    made = Disk(folder, [])
+    is_full = lambda name: made.full is not None and name.startswith(made.full)  # noqa: E731
+    with power_cut.recorded(folder, is_full) as steps:
+        made.steps = steps
         try:
-            yield Disk(folder, steps)
+            yield made
         finally:
             steps.clear()  # what SQLite may still call knows them

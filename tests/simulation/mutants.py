@@ -13,12 +13,13 @@ from unittest import mock
 
 from memory_redis import MemoryRedis
 
+from hubbub_aggregator.counting import KeyedDeadLetters
 from hubbub_aggregator.release import SteadyClock
 from hubbub_aggregator.release.sealing import Sealer
-from hubbub_aggregator.runners import Assignment, Retention
+from hubbub_aggregator.runners import Assignment, CountedBuilder, Retention
 from hubbub_aggregator.runners.counters import Advance, SharedCounter
 from hubbub_aggregator.runners.publication import Publication
-from hubbub_aggregator.stores import SqliteArchive, SqliteStore, redis_scripts
+from hubbub_aggregator.stores import SqliteArchive, SqliteStore, TransparencyLog, redis_scripts
 from hubbub_aggregator.stores.archive import SCHEMA_VERSION
 from hubbub_client.ledger.ledger import Ledger
 from hubbub_collector.batching.writer import Writer
@@ -236,6 +237,15 @@ MUTANTS: Final[dict[str, tuple[Kind | Disaster, Mutant]]] = {
     "what was shown is not kept": ("node", _nothing_kept),
     "the log waits for no disk": ("node", lambda: _unsynced(SqliteLog, "_prepare", "_writer")),
     "a ledger waits for no disk": ("node", lambda: _unsynced(Ledger, "_open", "_db")),
+    "the log of releases waits for no disk": ("node", lambda: _unsynced(TransparencyLog, "__init__", "_db")),
+    "retention waits for no list of reports": (
+        "node",
+        lambda: mock.patch.object(CountedBuilder, "is_waiting", lambda *_: False),
+    ),
+    "a letter of what cannot be read is not kept": (
+        "node",
+        lambda: mock.patch.object(KeyedDeadLetters, "put", _ignore),
+    ),
     "retention asks for no release": ("node", lambda: mock.patch.object(Retention, "_is_done", _always)),
     "a save compares no offset": (
         "cluster",

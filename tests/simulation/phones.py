@@ -85,10 +85,10 @@ class Phone:
                 first, fails = world.disk.mark, False
                 while not fails:
                     self._use(agent)
-                    fails = world.fault(12)
+                    fails = world.fault(8)
                     if not fails:
                         self._leave(world.disk.mark)
-                        await asyncio.sleep(60.0 * world.pace * (1 + world.tape.pick(24)))
+                        await asyncio.sleep(60.0 * world.pace * (1 + world.tape.pick(36)))
                         first = world.disk.mark
                 last = world.disk.mark
             at = last - world.tape.pick(last - first + 1)

@@ -52,6 +52,8 @@ class Host:
 
     def __init__(self, name: str) -> None:
         self.name, self.alive = name, True
+        self.told = asyncio.Event()
+        """Set when it is told to end in order."""
         # In order: a set of tasks has the order of their addresses.
         self.tasks: dict[asyncio.Task[Any], None] = {}
 

@@ -34,12 +34,25 @@ from phones import Phone
 from virtual_time import Host, Tape, VirtualLoop
 
 from hubbub import Survey
-from hubbub.wire import PartitionMap, Report, decode_response, decode_upload, encode_report, encode_upload
+from hubbub.tokens import PublicKey, Token, challenge_digest
+from hubbub.wire import (
+    Malformed,
+    PartitionMap,
+    Report,
+    decode_response,
+    decode_token_upload,
+    decode_upload,
+    encode_report,
+    encode_token_upload,
+    encode_upload,
+    is_token_upload,
+    pack,
+)
 from hubbub_aggregator.errors import AggregatorError, LeaseLostError
 from hubbub_aggregator.runners import Worker
 from hubbub_aggregator.stores import SqliteArchive
 from hubbub_aggregator.web import LiveView
-from hubbub_collector import GatewaySettings, create_app
+from hubbub_collector import GatewaySettings, Issuer, Permits, create_app
 from hubbub_topic import LogError
 
 _TERMS = """
@@ -64,13 +77,17 @@ type = "label"
 labels = {labels}
 
 [mechanism]
-name = "grr"
+name = "{mechanism}"
 """
 MEMORY = "/dev/shm"  # noqa: S108 - folders in it are made by mkdtemp
+ISSUERS = tuple(Issuer(name, PublicKey((1 << 2_047) + 2 * place + 1)) for place, name in enumerate("pq"))
+"""Issuers of tokens, in the worlds that ask for some; nobody looks at a signature here."""
 GRACE_S = 30.0
 KILLED_S = 1_200.0
 """The mean time until a host is killed, if nothing else ends it."""
 _PARTS = 60
+ENDS_S = 150.0
+"""Who is told to end is killed after so long."""
 STANDBY_S = 40.0
 LAST_WORDS_S = 1_200.0
 """Virtual time after the last fault and the last round's lateness in which everything must be released."""
@@ -161,13 +178,14 @@ class World:
     ) -> None:
         self.tape, self.folder, self.disk, self.devices = tape, folder, disk, devices
         terms = {"every": every, "rounds": rounds}
-        self.survey = Survey.parse(
-            _TERMS.format(id="health", kind="evolving", labels='["a", "b", "c"]', cohort=3, **terms)
-        )
+        asked = {"id": "health", "kind": "evolving", "labels": '["a", "b", "c"]', "cohort": 3}
+        asked["mechanism"] = ("grr", "grr", "unary")[tape.pick(3)]
+        self.survey = Survey.parse(_TERMS.format(**asked, **terms))
         # Its answer is drawn once, and sent in every round.
-        self.home = Survey.parse(
-            _TERMS.format(id="home", kind="static", labels='["x", "y"]', cohort=1, **terms)
-        )
+        asked = {"id": "home", "kind": "static", "labels": '["x", "y"]', "cohort": 1, "mechanism": "grr"}
+        self.home = Survey.parse(_TERMS.format(**asked, **terms))
+        # Collectors that ask for tokens take nothing from phones, which have none here.
+        self.permits = Permits(issuers=ISSUERS) if tape.pick(4) == 1 else Permits()
         self.surveys = (self.survey, self.home)
         self.seen = Seen()
         self.loop = VirtualLoop(tape)
@@ -202,7 +220,7 @@ class World:
 
     def say(self, line: str) -> None:
         """Write a line of the story, which the trace is of."""
-        line = f"{self.loop.time():10.3f} {line}"
+        line = f"{self.loop.time():10.3f} {line}".replace(f"{self.folder}/", "")
         self.seen.story.append(line)
         self.seen.trace.update(line.encode() + b"\n")
 
@@ -231,9 +249,14 @@ class World:
                 wait_s = -KILLED_S * math.log1p(-part / _PARTS) if part else KILLED_S
                 await asyncio.wait([task], timeout=self.pace * wait_s)
                 if part and not task.done() and not self.quiet:
-                    self.say(f"{name}: is killed")
-                    self._kill(host)
-                    await asyncio.wait([task])
+                    if self.tape.pick(4) == 1:
+                        self.say(f"{name}: is told to end")
+                        host.told.set()
+                        await asyncio.wait([task], timeout=self.pace * ENDS_S)
+                    if not task.done():
+                        self.say(f"{name}: is killed")
+                        self._kill(host)
+                        await asyncio.wait([task])
             pause_s = 1.0 + 10.0 * self.tape.pick(4)
             if not task.cancelled() and (error := task.exception()) is not None:
                 self.seen.ended[type(error).__name__] += 1
@@ -261,12 +284,15 @@ class World:
             settings=settings,
             clock=lambda: self.now_s() + self._ahead.get(name, 0.0),
             boot_clock=self.loop.time,
+            permits=self.permits,
         )
+        host = self._hosts[name]
         with contextlib.suppress(LogError):
             async with app.state.gateway.running():
-                self.doors[name] = network.Door(app, settings, self._hosts[name], self.loop)
+                self.doors[name] = network.Door(app, settings, host, self.loop)
                 self.say(f"{name}: takes uploads")
-                await asyncio.Event().wait()
+                await host.told.wait()
+                self.doors.pop(name, None)
 
     def troubled(self, name: str) -> Any:
         """Return the log as a host has it."""
@@ -309,7 +335,7 @@ class World:
         if answer.status != 200:
             return None
         outcomes = decode_response(answer.body)
-        for report, outcome in zip(decode_upload(body, max_reports=99), outcomes, strict=True):
+        for report, outcome in zip(reports_of(body), outcomes, strict=True):
             if outcome == "accepted" and isinstance(report, Report):
                 self.seen.acknowledged[report.id] = report.digest, report.round
         self.say(f"{who}: {' '.join(outcomes)}")
@@ -325,14 +351,32 @@ class World:
             if self.tape.happens(4):
                 since_s = self.survey.round_s + self.survey.lateness_s - 15.0 * self.tape.pick(8)
             await asyncio.sleep(max(begin, 0.0) + since_s)
-            symbol, name = self.tape.bytes_of(1)[0] % 4, self.tape.bytes_of(16)
-            self.seen.sent[name] = self.survey.digest, index
-            body = encode_upload([encode_report(Report(self.survey.digest, index, name, symbol))])
+            drawn, name = self.tape.bytes_of(1)[0], self.tape.bytes_of(16)
+            body = self._upload(index, drawn, name, self.tape.happens(6))
             for attempt in range(12):
                 answer = await network.sent(self, body)
                 if answer is not None and self.heard(f"device {place}", body, answer) is not None:
                     break
                 await asyncio.sleep(2.0 ** min(attempt, 7) * (1 + self.tape.pick(3)))
+
+    def _upload(self, index: int, drawn: int, name: bytes, among_others: bool) -> bytes:
+        """Return an upload of one report, or of one and what a stranger may send beside it."""
+        digest, channel = self.survey.digest, self.survey.channel
+        symbol = bytes([drawn % 2**channel.bins]) if channel.width else drawn % channel.bins
+        token = b""
+        if self.permits.issuers:
+            issuer = self.permits.issuers[drawn % 2]
+            challenge = challenge_digest(issuer.name, digest, index)
+            made = Token(name + name, challenge, issuer.key.id, bytes(256))
+            name, token = made.report_id, made.encoded
+        self.seen.sent[name] = digest, index
+        reports = [encode_report(Report(digest, index, name, symbol))]
+        if among_others:
+            reports += [encode_report(Report(name, index, name, 0)), pack([1, name])]
+            reports += [encode_report(Report(digest, index, name, 77))]
+        if self.permits.issuers:
+            return encode_token_upload([(report, token) for report in reports])
+        return encode_upload(reports)
 
     # Trouble with clocks.
 
@@ -418,6 +462,7 @@ class World:
     def released(self) -> dict[RoundKey, bytes]:
         """Return the releases of the archive."""
         with contextlib.closing(SqliteArchive(self.archive_path)) as archive:
+            archive.check()
             return self._all(archive.get)
 
     def counts(self, key: RoundKey) -> bytes | None:
@@ -437,8 +482,19 @@ class World:
         """Return every round of every survey."""
         return [(survey.digest, index) for survey in self.surveys for index in range(survey.rounds)]
 
+    def others(self, released: Mapping[RoundKey, bytes]) -> list[str]:
+        """Return what does not hold of the parts that only this kind of world has."""
+        return []
+
     def close(self) -> None:
         """Close what is open."""
+
+
+def reports_of(body: bytes) -> list[Report | Malformed]:
+    """Return the reports of an upload, with tokens or without."""
+    if is_token_upload(body):
+        return [report for report, _ in decode_token_upload(body, max_reports=99)]
+    return decode_upload(body, max_reports=99)
 
 
 def crashing(world: World, who: str, thing: Any, names: Sequence[str]) -> None:
@@ -513,6 +569,7 @@ _PURE: tuple[Callable[[], Any], ...] = (
     _pure("hubbub_aggregator.runners.publication.with_bands", lambda document, *_: document),
     _pure("hubbub_aggregator.runners.publication.SurveyAlerts.update", lambda *_: None),
     _pure("hubbub_aggregator.runners.publication.SoFar.update", lambda *_: None),
+    _pure("hubbub.tokens.Token.is_signed_by", lambda *_: True),
     lambda: _once("from_canonical"),
     lambda: _once("estimator"),
 )
