@@ -45,10 +45,6 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         study: How mechanisms are compared.
     """
     inputs, devices = survey.channel.inputs, survey.planned_per_round
-    if survey.form.samples_parts:
-        return _of_bundle(survey, cast(Bundle, survey.form))
-    estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
-    half = estimate.intervals(0.95)
     known = survey_distances(survey, participation=participation)
     found: dict[str, Any] = {
         **floors.facts(known),
@@ -62,6 +58,10 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         "outputs": None if survey.channel.width else survey.channel.bins,
         "bytes_per_report": report_bytes(survey.channel),
     }
+    if survey.form.samples_parts:
+        return found | _of_bundle(survey, cast(Bundle, survey.form))
+    estimate = survey.estimator().expected_estimate(np.full(inputs, 1.0 / inputs), devices)
+    half = estimate.intervals(0.95)
     rows, ends = survey.channel.probabilities(), survey.points
     if not survey.form.tells_values and rows is not None and ends is not None:
         width = float(half.mean_high or 0.0) - float(half.mean_low or 0.0)
@@ -76,18 +76,13 @@ def facts(survey: Survey, participation: float, study: Comparison) -> dict[str, 
         return found | _of_sets(survey)
     if isinstance(survey.form, KeyValue):
         return found | _of_key_value(survey, survey.form)
+    if survey.form.cell_levels is not None:
+        return found | _of_tree(survey, estimate, half)
     cell, margin = (
         math.sqrt(float(np.mean(errors**2))) for errors in (estimate.value_errors, estimate.category_errors)
     )
-    points = [
-        100 * float(np.sqrt(np.mean(((high - low) / 2) ** 2)))
-        for low, high in (
-            (half.values_low, half.values_high),
-            (half.categories_low, half.categories_high),
-        )
-    ]
-    if survey.form.cell_levels is not None:
-        return found | _of_tree(survey, estimate, half)
+    widths = (half.values_high - half.values_low, half.categories_high - half.categories_low)
+    points = [50 * math.sqrt(float(np.mean(width**2))) for width in widths]
     workload = Workload.uniform(
         kind="labels",
         epsilon=survey.epsilon,
@@ -248,8 +243,8 @@ def _of_tree(survey: Survey, estimate: Estimate, half: Intervals) -> dict[str, A
 
 
 def _of_bundle(survey: Survey, form: Bundle) -> dict[str, Any]:
+    """Return what a design says of a bundle beside its floors, devices spread evenly over combinations."""
     devices, channel = survey.planned_per_round, cast(SampledParts, survey.channel)
-    known = survey_distances(survey)
     foreseen = form.estimator(channel).uniform_estimate(devices)
     cell, margin = (
         math.sqrt(float(np.mean(errors**2))) for errors in (foreseen.value_errors, foreseen.category_errors)
@@ -266,16 +261,6 @@ def _of_bundle(survey: Survey, form: Bundle) -> dict[str, Any]:
         for part, oracle in zip(channel.parts, channel.oracles, strict=True)
     ]
     return {
-        **floors.facts(known),
-        "least": floors.sentence(known, survey.epsilon),
-        "survey": survey.id,
-        "devices": devices,
-        "declared_epsilon": survey.epsilon,
-        "epsilon": channel.epsilon,
-        "mechanism": channel.kind,
-        "inputs": channel.inputs,
-        "outputs": None,
-        "bytes_per_report": report_bytes(channel),
         "standard_error": {"value": cell, "category": margin, "mean": None},
         "leverage": float(np.max(np.abs(np.concatenate([reach.values_low, reach.values_high])))),
         "parts": parts,
