@@ -7,10 +7,20 @@ from itertools import combinations
 from typing import Final, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.errors import ABSENT
 from hubbub.mechanisms import MAX_BUNDLED, MAX_ORDER, MAX_PARTS, SampledParts
-from hubbub.survey import Bundle, DeclaredAttribute, NumberDomain, Rules, check_attributes, owners_of
+from hubbub.survey import (
+    Attribute,
+    Bundle,
+    DeclaredAttribute,
+    FormRequest,
+    NumberDomain,
+    Rules,
+    check_attributes,
+    owners_of,
+)
 from hubbub_authoring.design.parts import PartKinds, design_parts
 
 BUNDLE: Final = "bundle"
@@ -20,42 +30,19 @@ KEYS: Final = ("tables", "weight", "error", "order", "parts")
 MAX_WEIGHT: Final = 1e6
 
 
-def bundle_survey(
-    rules: Rules,
-    asked: Sequence[DeclaredAttribute],
-    table: Mapping[str, object],
-    *,
-    epsilon: float,
-    participation: object,
-) -> tuple[Bundle, SampledParts]:
-    """Return the form and the channel of a bundle.
-
-    Args:
-        rules: How to refuse.
-        asked: Its attributes, with their categories.
-        table: The keys of [bundle].
-        epsilon: Declared.
-        participation: As declared.
+def bundle_survey(request: FormRequest) -> tuple[Bundle, SampledParts]:
+    """Return the form and the channel of a bundle, whose keys are those of [bundle].
 
     Raises:
         SurveyError: If attributes, tables or keys break a rule.
         ParameterError: If no integers keep the declared epsilon.
     """
-    if participation != 1:
-        rules.refuse("mechanism.participation", "must be 1 for a bundle", participation)
-    attributes = tuple(each.attribute for each in asked)
-    check_attributes(rules, attributes, 2, MAX_BUNDLED)
-    readings, names = [], []
-    for each in asked:
-        if isinstance(each.attribute.domain, NumberDomain):
-            rules.refuse(f"{each.key}.type", "must be integer or label in a bundle", "number")
-        if len(each.categories) == 1:
-            rules.refuse(f"{each.key}.category", "must be two or more", each.categories[0].name)
-        own = owners_of(rules, each) if each.categories else np.arange(each.attribute.size)
-        readings.append(np.append(own, own.max() + 1))
-        names.append(tuple(category.name for category in each.categories) or None)
+    rules, table = request.rules, request.keys
+    if request.participation != 1:
+        rules.refuse("mechanism.participation", "must be 1 for a bundle", request.participation)
+    attributes, readings, names = read_attributes(rules, request.asked, MAX_BUNDLED, "a bundle")
     tables = _tables(rules, [attribute.id for attribute in attributes], table)
-    form = Bundle(attributes, tuple(readings), tuple(names), tables)
+    form = Bundle(attributes, readings, names, tables)
     order = table.get("order")
     if order is not None:
         order = rules.integer("bundle.order", order, 1, MAX_ORDER)
@@ -63,8 +50,32 @@ def bundle_survey(
         rules.real("bundle.error", table["error"], 1e-9, 1.0)
     kinds = cast(PartKinds, rules.choice("bundle.parts", table.get("parts", "tables"), get_args(PartKinds)))
     weights = _weights(rules, table, len(tables))
-    designed = design_parts(form.shape, tables, epsilon=epsilon, weights=weights, order=order, kinds=kinds)
+    designed = design_parts(
+        form.shape, tables, epsilon=request.epsilon, weights=weights, order=order, kinds=kinds
+    )
     return form, designed.channel
+
+
+def read_attributes(
+    rules: Rules, asked: Sequence[DeclaredAttribute], most: int, where: str
+) -> tuple[tuple[Attribute, ...], tuple[NDArray[np.intp], ...], tuple[tuple[str, ...] | None, ...]]:
+    """Return 2 to `most` attributes, what every index of each is read as, missing last, and names.
+
+    Raises:
+        SurveyError: If one has numbers, or a single category.
+    """
+    attributes = tuple(each.attribute for each in asked)
+    check_attributes(rules, attributes, 2, most)
+    readings, names = [], []
+    for each in asked:
+        if isinstance(each.attribute.domain, NumberDomain):
+            rules.refuse(f"{each.key}.type", f"must be integer or label in {where}", "number")
+        if len(each.categories) == 1:
+            rules.refuse(f"{each.key}.category", "must be two or more", each.categories[0].name)
+        own = owners_of(rules, each) if each.categories else np.arange(each.attribute.size)
+        readings.append(np.append(own, own.max() + 1))
+        names.append(tuple(category.name for category in each.categories) or None)
+    return attributes, tuple(readings), tuple(names)
 
 
 def _tables(rules: Rules, ids: Sequence[str], table: Mapping[str, object]) -> tuple[tuple[int, ...], ...]:

@@ -39,14 +39,13 @@ from hubbub.survey import (
     SetDomain,
     Single,
     Transition,
-    check_attributes,
     check_size,
     check_transition_size,
     forms_by_mechanism,
     owners_of,
 )
 from hubbub_authoring.files.auto import chosen_in_table, chosen_mechanism
-from hubbub_authoring.files.bundle import BUNDLE, bundle_survey
+from hubbub_authoring.files.bundle import BUNDLE, bundle_survey, read_attributes
 from hubbub_authoring.files.grid import grid_channel
 from hubbub_authoring.files.key_value import KEY_VALUE, key_value_survey
 from hubbub_authoring.files.label_tree import is_tree, tree_survey
@@ -228,11 +227,10 @@ def _own_form(
     if is_tree(asked, mechanism):
         return tree_survey(rules, asked, mechanism, epsilon=epsilon)
     several = [asked] if isinstance(asked, DeclaredAttribute) else asked
+    request = FormRequest(rules, several, mechanism.keys, epsilon, participation)
     if mechanism.name == KEY_VALUE:
-        return key_value_survey(FormRequest(rules, several, mechanism.keys, epsilon, participation))
-    if mechanism.name == BUNDLE:
-        return bundle_survey(rules, several, mechanism.keys, epsilon=epsilon, participation=participation)
-    return None
+        return key_value_survey(request)
+    return bundle_survey(request) if mechanism.name == BUNDLE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,18 +331,8 @@ def _table(
     compare: Comparison | None,
 ) -> tuple[CrossTable, Channel, Choice | None]:
     """Return the cross table of several attributes: every combination of readings is an input."""
-    attributes = tuple(each.attribute for each in asked)
-    check_attributes(rules, attributes, 2, MAX_ATTRIBUTES)
-    readings, names = [], []
-    for each in asked:
-        if isinstance(each.attribute.domain, NumberDomain):
-            rules.refuse(f"{each.key}.type", "must be integer or label in a table", "number")
-        if len(each.categories) == 1:
-            rules.refuse(f"{each.key}.category", "must be two or more", each.categories[0].name)
-        own = owners_of(rules, each) if each.categories else np.arange(each.attribute.size)
-        readings.append(np.append(own, own.max() + 1))
-        names.append(tuple(category.name for category in each.categories) or None)
-    form = CrossTable(attributes, tuple(readings), tuple(names))
+    attributes, readings, names = read_attributes(rules, asked, MAX_ATTRIBUTES, "a table")
+    form = CrossTable(attributes, readings, names)
     check_size(rules, attributes, form.shape)
     _check_labels(rules, form)
     allowed = ("auto", *TABLE_MECHANISMS)
