@@ -25,6 +25,7 @@ def cases() -> list[Case]:
         *_sets(),
         *_item_sets(),
         *_bundles(),
+        *_interactions(),
         *_numbers(),
         *_scores(),
         *_domains(),
@@ -182,6 +183,29 @@ def _bundles() -> Iterator[Case]:
         survey = _formed(channel, attributes, asked)
         yield Case("survey", (survey,))
         yield _answer(survey, [values - 1] * many, seed + _words(2**32 - 1, *range(9)))
+
+
+def _interactions() -> Iterator[Case]:
+    """Words on both sides of the limits of 3 and 5 places, and of what is left of a band of 2 in 5."""
+    seed, shares = bytes(range(32)), [1, 1, 2**32 - 2]
+    for size, classes, band in ((2, 3, 1), (4, 5, 2)):
+        r, held = size + 1, 2**32 // classes * band + 2**28
+        channel: Channel = {"kind": "parts", "readings": [r, r], "orders": [1, 1, 2], "members": [1, 2, 1, 2]}
+        channel |= {"shares": shares, "subset": [1, 1, r * r // classes * band], "held": [2**31, 2**31, held]}
+        attributes = [[f"a{i}", "static", "integer", [0, size - 1]] for i in range(2)]
+        for own in ([1, 1, classes], [1, 1, classes + 1], [1, 1, 1], [1, 2, classes]):
+            form = ["bundle", [[None, None]] * 2, [[0, 1]]]
+            survey = _formed(channel | {"classes": own}, attributes, form)
+            yield Case("survey", (survey,))
+        survey = _formed(channel | {"classes": [1, 1, classes]}, attributes, form)
+        bounds = [2**32, *range(r, 1, -1), *range(r, 1, -1), band * (classes - band)]
+        limits = [2**32, *(2**32 - 2**32 % bound for bound in bounds[1:])]
+        for coin in (0, held - 1, held, 2**32 - 1):
+            for at in range(1, len(limits)):
+                for by in (-1, 0):
+                    words = [coin, *(limit - 1 for limit in limits[1:])]
+                    words[at] = min(limits[at] + by, 2**32 - 1)
+                    yield _answer(survey, [1, 0], seed + _words(*words, *range(3 * len(words))))
 
 
 def _numbers() -> Iterator[Case]:

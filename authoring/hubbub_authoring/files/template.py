@@ -135,6 +135,8 @@ def drafted(draft: Draft) -> tuple[str, Survey]:
             "[bundle]",
             _line(f"tables = {_text(draft.tables)}", 'or a list: [["age", "sex"], ["sex"]]'),
         ]
+        if draft.tables == "pairs":
+            lines.append(_line('parts = "interactions"', "some tell how two go together, where it gains"))
     if len(draft.attributes) == 1:
         lines += _categories(draft.attributes[0])
     text = "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import agent_harness
+import msgpack
 import numpy as np
 import pytest
 from bundles import attributes, bundle
@@ -16,8 +17,10 @@ from devices import DAY_S, Clock, Collector, opener
 from surveys import START_S
 
 from hubbub.filter import BayesianFilter
+from hubbub.mechanisms import subset_selection
 from hubbub.survey.survey import Survey
 from hubbub_client import Agent, LedgerCorruptError
+from hubbub_client.owner_page import descriptions
 from hubbub_client.surveys.rotation import coin_toss
 
 SIZES = {"age": 4, "sex": 2, "job": 3}
@@ -38,6 +41,22 @@ mechanism = { name = "grr" }
 """
 AGE = Survey.parse(AGE_TEXT)
 ONCE = Survey.parse(AGE_TEXT.replace("rounds = 2", "rounds = 1").replace('id = "age"', 'id = "once"', 1))
+
+
+def _together() -> Survey:
+    """A bundle of which all but three tosses in 2^32 pick the interaction of age, in two parts, and sex."""
+    fields = msgpack.unpackb(bundle(SIZES, name="together", tables=TOLD_TOGETHER, cuts=CUTS["low"]).canonical)
+    held = [
+        subset_selection(cells, epsilon=1.0, size=size).p_draws for cells, size in ((3, 1), (4, 1), (9, 3))
+    ]
+    fields[7] |= {"orders": [1, 1, 1, 2], "members": [1, 2, 3, 1, 2], "shares": [1, 1, 1, 2**32 - 3]}
+    fields[7] |= {"subset": [1, 1, 1, 3], "held": [held[i] for i in (0, 0, 1, 2)], "classes": [1, 1, 1, 3]}
+    fields[7] = dict(sorted(fields[7].items()))
+    return Survey.from_canonical(msgpack.packb(fields))
+
+
+TOLD_TOGETHER = '[["age", "sex"], ["job"]]'
+TOGETHER = _together()
 
 
 @pytest.fixture
@@ -100,6 +119,27 @@ def test_an_answer_is_about_the_part_that_its_coin_picked_and_reads_no_other_val
     agent.answer()
     agent.upload()
     assert [each.symbol for each in collector.received] == [collector.received[0].symbol] * 2
+
+
+def test_an_interaction_is_answered_joined_to_its_values_replayed_and_told(open_agent, collector: Collector):
+    agent = open_agent()
+    assert agent.enrol(TOGETHER).status == "enrolled" and agent.enrol(HIGH).accepted
+    assert agent.status().committed == pytest.approx(1.7, abs=1e-6)
+    told(agent)
+    agent.answer()
+    agent.upload()
+    (symbol,) = [each.symbol for each in collector.received if each.digest == TOGETHER.digest]
+    assert TOGETHER.channel.part_of(symbol) == 3
+    table = np.unpackbits(np.frombuffer(symbol[1:], np.uint8), count=9, bitorder="little").reshape(3, 3)
+    assert table.sum(axis=0).tolist() == table.sum(axis=1).tolist() == [1, 1, 1]
+    assert kinds_of(agent, TOGETHER) == ["resolve"]
+    assert "about how age and sex go together, part 4 of 4" in descriptions.symbol(TOGETHER, symbol)
+    assert "how your answers go together, and nothing of either" in descriptions.mechanism(TOGETHER)
+    assert "go together" not in descriptions.mechanism(PAIRS)
+    before = agent.status()
+    agent.close()
+    again = open_agent()
+    assert (again.status().committed, again.status().loss) == (before.committed, before.loss)
 
 
 def test_coins_of_many_devices_follow_the_shares():

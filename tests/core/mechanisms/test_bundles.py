@@ -14,6 +14,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     PART_ALARM,
     BundleEstimator,
+    PairedTables,
     PooledNoise,
     Pooling,
     SampledPart,
@@ -328,6 +329,30 @@ def test_the_noise_of_a_pooled_table_is_that_of_every_set_of_every_part_enumerat
                 .covariance(shares.reshape([readings[j] for j in table]).T.ravel(), cells=1, devices=1700)
             )
             assert np.linalg.eigvalsh(swapped) == pytest.approx(np.linalg.eigvalsh(found), abs=1e-15)
+
+
+def test_noise_of_all_pairs_together_is_that_of_each_table_by_itself():
+    """Of one pair asked, by parts that share both attributes, one of them, or neither; and of two at once."""
+    channel = interacting()
+    crowd = np.random.default_rng(8).dirichlet(np.ones(16))
+    pooling = Pooling(channel, [300, 500, 700, 200, 100])
+    shares = {
+        pair: margin(crowd, pair, channel.readings).reshape([channel.readings[j] for j in pair])
+        for pair in PAIRS
+    }
+    paired = PairedTables(pooling, (0, 1, 2), shares)
+    for pair, own in shares.items():
+        cells = np.eye(own.size).reshape(own.size, *own.shape)
+        due = PooledNoise(pooling, pair).covariance(own.ravel(), cells=1, devices=1800)
+        np.testing.assert_allclose(paired.covariance({pair: cells}, None), due, rtol=1e-9, atol=1e-15)
+    # The sum of all cells of one reading of 1, by either of its tables: each is the margin of 1.
+    rows = [np.zeros((1, 2, 4)), np.zeros((1, 4, 2))]
+    rows[0][0, :, 2] = rows[1][0, 2, :] = 1.0
+    both = paired.covariance({(0, 1): rows[0], (1, 2): -rows[1]}, None)
+    assert both[0, 0] == pytest.approx(0.0, abs=1e-15)
+    alone = paired.covariance({(0, 1): rows[0]}, None)[0, 0]
+    due = PooledNoise(pooling, (1,)).covariance(margin(crowd, (1,), channel.readings), cells=1, devices=1800)
+    assert alone == pytest.approx(due[2, 2], rel=1e-9)
 
 
 def test_the_noise_of_a_table_is_its_stated_error_and_the_choice_of_devices():

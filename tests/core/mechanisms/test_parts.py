@@ -241,6 +241,59 @@ def test_an_interaction_tells_what_was_derived(shape, classes, band, epsilon, va
     assert free / (told_by(latin) * cells) == pytest.approx(variance, rel=1e-6)
 
 
+LATIN = [((2, 2), 2, 1), ((3, 3), 3, 2), ((2, 4), 2, 1), ((4, 4), 4, 2), ((4, 4), 4, 3), ((5, 5), 5, 2)]
+
+
+@pytest.mark.parametrize(("shape", "classes", "band"), LATIN)
+def test_an_interaction_is_estimated_without_bias_and_nothing_else_is_told_in_rationals(shape, classes, band):
+    """Of every true cell: the mean of (held - t)(D / R)/(P - t) is the cell's own interaction, exactly."""
+    cells, t = math.prod(shape), Fraction(band, classes)
+    size = band * cells // classes
+    p_draws = subset_selection(cells, epsilon=1.0, size=size).p_draws
+    latin = LatinSelection(shape, classes, size, p_draws)
+    scale = Fraction(math.prod(r - 1 for r in shape), cells) / (Fraction(p_draws, WORD) - t)
+    support = latin.levels[0].support
+    assert (support.q, 1 / (support.p - support.q)) == (t, scale)
+    places = list(itertools.product(*map(range, shape)))
+    sets = latin_sets(shape, classes, band)
+    for x, (u, v) in enumerate(places[: shape[1] + 2]):
+        inside = sum(x in members for members in sets)
+        odds = [Fraction(p_draws, WORD) / inside, (1 - Fraction(p_draws, WORD)) / (len(sets) - inside)]
+        held = [sum(odds[x not in members] for members in sets if z in members) for z in range(cells)]
+        due = [
+            (int(u == i) - Fraction(1, shape[0])) * (int(v == j) - Fraction(1, shape[1])) for i, j in places
+        ]
+        assert [(chance - t) * scale for chance in held] == due
+        ratio = odds[0] / odds[1]
+        assert certifies(latin.epsilon, ratio) and Fraction(*latin.odds) == ratio
+        logs = latin.log_likelihood(packed(cells, sets[0]))
+        assert logs[x] == pytest.approx(math.log(odds[x not in sets[0]]), rel=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "classes", "band"), LATIN)
+def test_every_attempt_that_is_kept_draws_every_set_equally_often(shape, classes, band):
+    """All remainders of an attempt's words, below its limits: each set in, or out, comes up equally often."""
+    cells = math.prod(shape)
+    size = band * cells // classes
+    p_draws = subset_selection(cells, epsilon=1.0, size=size).p_draws
+    latin = LatinSelection(shape, classes, size, p_draws)
+    ranges = [many for r in shape for many in range(r, 1, -1)] + [band * (classes - band)]
+    assert latin.limits.tolist() == [WORD, *(WORD // many * many for many in ranges)]
+    rest = np.array(list(itertools.product(*map(range, ranges))), dtype=np.uint32)
+    rest += np.array([WORD // many * many - many for many in ranges], dtype=np.uint32)
+    sets = latin_sets(shape, classes, band)
+    x = cells - 2
+    for coin, inside in ((p_draws - 1, True), (p_draws, False)):
+        words = np.concatenate([np.full((len(rest), 1), coin, dtype=np.uint32), rest], axis=1)
+        drawn = np.zeros((len(rest), cells), dtype=np.bool_)
+        latin.fill(np.full(len(rest), x), words, drawn)
+        found, times = np.unique(drawn, axis=0, return_counts=True)
+        assert sorted(tuple(np.flatnonzero(each).tolist()) for each in found) == [
+            members for members in sets if (x in members) == inside
+        ]
+        assert len(set(times.tolist())) == 1
+
+
 @pytest.mark.parametrize(("shape", "classes", "band"), [((4, 4), 2, 1), ((5, 5), 5, 2), ((2, 4), 2, 1)])
 def test_every_row_and_column_of_a_drawn_set_has_its_share_and_a_forged_one_without_is_refused(
     shape, classes, band

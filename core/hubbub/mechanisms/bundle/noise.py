@@ -76,8 +76,6 @@ class PairedTables:
         self._told: dict[int, list[int]] = {}
         for part, each in enumerate(pooling.channel.parts):
             held = [j for j in each.members if j in axes]
-            if each.classes > 1 and len(held) < 2:
-                continue
             if len(held) > 2:
                 raise ParameterError(
                     "attributes must be in parts of two, or in one table, got a part of three"

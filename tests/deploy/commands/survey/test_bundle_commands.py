@@ -63,7 +63,7 @@ def test_check_and_compile_take_it(file: Path, tmp_path: Path, capsys):
 def test_new_writes_a_bundle_of_pairs_or_of_each_attribute_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["survey", "new", "--id", "b", "--epsilon", "2", "--kind", "static"]
+    words = ["survey", "new", "--id", "b", "--epsilon", "1", "--kind", "static"]
     words += ["--attribute", "age=18..79", "--category", "age:young=18..39", "--category", "age:old=40..79"]
     words += ["--attribute", "sex=f,m", "--attribute", "car=yes,no"]
     for tables, due in (("pairs", ((0, 1), (0, 2), (1, 2))), ("single", ((0,), (1,), (2,)))):
@@ -72,3 +72,4 @@ def test_new_writes_a_bundle_of_pairs_or_of_each_attribute_alone(
         survey = Survey.load(path)
         assert survey.form.tables == due
         assert survey.form.shape == (3, 3, 3)
+        assert max(part.classes for part in survey.channel.parts) == (3 if tables == "pairs" else 1)
