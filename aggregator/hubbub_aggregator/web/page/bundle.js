@@ -1,6 +1,6 @@
 // A bundle of tables: one of them at a time, which of its cells lie in a margin's reading, and the reports about each part.
 
-import { el, setText, show } from "./dom.js";
+import { el, offer, setText, show } from "./dom.js";
 import { count } from "./format.js";
 import { TextTable } from "./texttable.js";
 
@@ -40,10 +40,7 @@ export class TableChoice {
     show(this.element, isBundle(survey));
     if (!isBundle(survey)) return null;
     const tables = tablesOf(survey);
-    const names = tables.map(({ name }) => name);
-    if ([...this.element.options].map(({ text }) => text).join("\n") !== names.join("\n")) {
-      this.element.replaceChildren(...names.map((name) => Object.assign(el("option"), { text: name })));
-    }
+    offer(this.element, tables.map(({ name }) => [name, name]));
     return tables[this.element.selectedIndex] ?? tables[0];
   }
 }

@@ -2,7 +2,7 @@
 // change, or why that cannot be said.
 
 import { stateKey } from "./answers.js";
-import { el, setText, show } from "./dom.js";
+import { el, offer, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
 import { POINTS, isKnown, plural, quantity, spelled } from "./format.js";
@@ -42,9 +42,9 @@ export class Comparison {
     const known = origin.rounds.map((each) => each.round);
     const first = known.includes(route.against) ? route.against : usual(origin, survey, round.round);
     show(this.of, others.length > 0);
-    offer(this.origin, [["", "this survey"], ...others.map((each) => [each.digest, each.title || each.id])], origin === survey ? "" : origin.digest);
-    offer(this.first, numbered(known), first);
-    offer(this.second, numbered(survey.rounds.map((each) => each.round)), round.round);
+    choose(this.origin, [["", "this survey"], ...others.map((each) => [each.digest, each.title || each.id])], origin === survey ? "" : origin.digest);
+    choose(this.first, numbered(known), first);
+    choose(this.second, numbered(survey.rounds.map((each) => each.round)), round.round);
     const earlier = origin.rounds.find((each) => each.round === first);
     const why = refusal(origin, earlier, survey, line);
     const from = origin === survey ? "" : `&from=${origin.digest}`;
@@ -74,15 +74,8 @@ function numbered(rounds) {
   return rounds.map((number) => [String(number), String(number)]);
 }
 
-function offer(select, options, chosen) {
-  if (options.map(([value, text]) => `${value} ${text}`).join("\n") !== select.dataset.offered) {
-    select.dataset.offered = options.map(([value, text]) => `${value} ${text}`).join("\n");
-    select.replaceChildren(...options.map(([value, text]) => {
-      const option = el("option", { value });
-      setText(option, text);
-      return option;
-    }));
-  }
+function choose(select, options, chosen) {
+  offer(select, options);
   if (select.value !== String(chosen)) select.value = String(chosen);
 }
 

@@ -27,3 +27,15 @@ export function setText(node, text) {
 export function show(node, visible) {
   if (node.hidden === visible) node.hidden = !visible;
 }
+
+// Offers choices of [value, text]; where they are the same as before, what is chosen stays.
+export function offer(select, choices) {
+  const offered = choices.flat().join("\n");
+  if (select.dataset.offered === offered) return;
+  select.dataset.offered = offered;
+  select.replaceChildren(...choices.map(([value, text]) => {
+    const option = el("option", { value });
+    setText(option, text);
+    return option;
+  }));
+}

@@ -2,7 +2,7 @@
 // trend beside it, never alone. Time runs to the right; a round without estimates is a gap, and has a row in the table.
 
 import { now } from "./clock.js";
-import { el, setText, show } from "./dom.js";
+import { el, offer, setText, show } from "./dom.js";
 import { isGrouped } from "./facts.js";
 import { ShareFigure } from "./figure.js";
 import { PERCENT, PLAIN, began, fixed, isKnown, plural, spelled } from "./format.js";
@@ -32,7 +32,7 @@ export class History {
     this.route = { ...route, survey: survey.digest };
     const cells = cellsOf(round);
     show(this.choice.parentElement, cells.length > 0);
-    this.#offer(cells);
+    offer(this.choice, cells.map(({ key, name }) => [key, name]));
     const key = cells.some((cell) => cell.key === route.cell) ? route.cell : cells[0]?.key;
     if (key && this.choice.value !== key) this.choice.value = key;
     const past = key ? this.#past(survey, key, answers) : null;
@@ -55,16 +55,6 @@ export class History {
     const found = answers.get(`api/v1/surveys/${survey.digest}/history?${named}`, sealedKey(survey))?.document;
     const line = found && (found.mean ?? found.values[0] ?? found.categories[0]);
     return line ? { ...found, line } : null;
-  }
-
-  #offer(cells) {
-    if (cells.map((cell) => cell.key).join("\n") === this.offered) return;
-    this.offered = cells.map((cell) => cell.key).join("\n");
-    this.choice.replaceChildren(...cells.map(({ key, name }) => {
-      const option = el("option", { value: key });
-      setText(option, name);
-      return option;
-    }));
   }
 }
 

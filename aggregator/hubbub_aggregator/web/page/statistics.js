@@ -1,7 +1,7 @@
 // Statistics of tables: whether attributes are independent, and what one says within another's groups.
 
 import { stateKey } from "./answers.js";
-import { el, setText, show } from "./dom.js";
+import { el, offer, setText, show } from "./dom.js";
 import { POINTS, fixed, isKnown, quantity, share, spelled } from "./format.js";
 import { TextTable } from "./texttable.js";
 
@@ -91,15 +91,6 @@ function together({ attributes, tables }) {
   const ids = attributes.map(({ id }) => id);
   const both = (i, j) => i !== j && tables.some((members) => members.includes(i) && members.includes(j));
   return ids.flatMap((of, i) => ids.filter((_, j) => both(i, j)).map((given) => [JSON.stringify([of, given]), `${of} within ${given}`]));
-}
-
-function offer(select, texts) {
-  if (texts.length === select.options.length && texts.every(([value], i) => select.options[i].value === value)) return;
-  select.replaceChildren(...texts.map(([value, text]) => {
-    const option = el("option", { value });
-    setText(option, text);
-    return option;
-  }));
 }
 
 // A text as a field of CSV.
