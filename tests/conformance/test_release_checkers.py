@@ -19,11 +19,14 @@ from second_implementation import RUSTC
 from web_device import NODE
 
 from hubbub import Survey
-from hubbub.survey import LabelTree
+from hubbub.survey import DictionaryDomain, LabelTree, dictionary_of
 from hubbub.survey.domain import IntegerDomain, LabelDomain, NumberDomain, SetDomain
 
 needs_node = pytest.mark.skipif(NODE is None, reason="node 20 or newer is not at hand")
 SOME = 60
+FORMS = ("sets", "survey-transition", "key-value", "dictionary", "bundle", "interactions")
+TEXTS = ("mail", "maps", "music", "caf\u00e9", "news", "chess", "go")
+"""The dictionary of the golden survey."""
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,9 @@ def test_the_checker_in_rust_says_the_same_or_names_the_part(
 def beside_the_series(name: str) -> list[ReleaseCase]:
     """An honest release of a golden survey of a form that the series has not, and every lie about it."""
     survey = Survey.from_canonical((release_cases.SURVEYS / f"{name}.bin").read_bytes())
+    for attribute in survey.attributes:
+        if isinstance(attribute.domain, DictionaryDomain):
+            attribute.domain.take(DictionaryDomain.of(dictionary_of(TEXTS)[0]))
     chance, n = random.Random(name), max(100, survey.minimum_cohort)  # noqa: S311 - test cases
     form = survey.form
     reads = getattr(form, "reads", survey.attributes)
@@ -113,6 +119,8 @@ def held(domain: object, chance: random.Random) -> object:
         return chance.sample(domain.items.labels, chance.randrange(1, 4))
     if isinstance(domain, LabelDomain):
         return chance.choice(domain.labels)
+    if isinstance(domain, DictionaryDomain):
+        return chance.choice(TEXTS)
     assert isinstance(domain, IntegerDomain | NumberDomain)
     return (
         "absent"
@@ -122,16 +130,18 @@ def held(domain: object, chance: random.Random) -> object:
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["sets", "survey-transition", "key-value", "bundle", "interactions"])
+@pytest.mark.parametrize("name", FORMS)
 def test_forms_beside_the_series_are_checked_in_javascript_and_rust(name: str, program: Path) -> None:
-    """Of a bundle, whose tables are estimated together, the parts alone."""
+    """Of a bundle, estimated together, the parts alone; of a hashed category in Rust its estimate alone."""
     made = beside_the_series(name)
     lines = [each.line for each in made]
     due = [each.result for each in made]
     bundle = made[0].survey.form.samples_parts
     assert len(made) > 25 and sum(words != "same" for words in due) > (14 if bundle else 25)
     for found in (release_checkers.in_javascript(lines), release_checkers.in_rust(program, lines)):
-        assert [words for words, _ in found] == due
+        for (words, unchecked), wanted in zip(found, due, strict=True):
+            hidden = release_checkers.parts_of(wanted.removeprefix("differs ")) & set(unchecked)
+            assert words == wanted or (name == "dictionary" and words == "same" and hidden), (words, wanted)
         assert ("values.estimate" in found[0][1]) == bundle
 
 

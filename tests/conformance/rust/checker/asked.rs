@@ -216,6 +216,9 @@ fn names(attribute: &[Value]) -> Answer<Vec<String>> {
         return texts(&attribute[3]);
     }
     let ends = attribute[3].array()?;
+    if attribute[2].text()? == "dictionary" {
+        return Ok((1..=ends[0].int(2, 1 << 20)?).map(|n| format!("#{n}")).collect());
+    }
     must(attribute[2].text()? == "integer", "a domain that this checker does not know")?;
     let numbers = (ends[0].int(-MOST, MOST)?..=ends[1].int(-MOST, MOST)?).map(|n| n.to_string());
     Ok(numbers.chain((ends.len() == 3).then(|| "absent".to_string())).collect())
