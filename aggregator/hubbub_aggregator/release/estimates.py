@@ -130,11 +130,12 @@ def _poison_margin(estimate: Estimate, level: float) -> Document | None:
 
 def _cells(labels: Iterable[str], columns: Columns) -> list[Document]:
     """Return one cell per label: the label, and a number of every column."""
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    return [
-        {"label": label, **dict(zip(columns, map(_number, row), strict=True))}
-        for label, row in zip(labels, rows, strict=True)
+    numbers = [
+        column.tolist() if np.isfinite(column).all() else [_number(each) for each in column.tolist()]
+        for column in columns.values()
     ]
+    names = ("label", *columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(labels, *numbers, strict=True)]
 
 
 def _number(value: float | None) -> float | None:

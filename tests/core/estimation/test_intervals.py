@@ -302,3 +302,18 @@ def test_of_two_populations_that_vary_alike_the_first_counts_however_it_is_round
     third = np.array([[9.0], [30.0]])
     law = population_law(n=100, own=own, held=held, second=second, third=third, observed=np.array([-np.inf]))
     assert law.far[:, 0] == pytest.approx([(5.0 - 0.2 * 3.0) / 0.8, (9.0 - 0.2 * 8.0) / 0.8])
+
+
+def test_many_cells_of_one_law_have_the_ends_that_each_has_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes have one law for all values: ends are found once for each estimate, to the last bit."""
+    channel, n = local_hashing(600, epsilon=1.0), 400
+    counts = np.random.default_rng(3).multinomial(n, channel.expected(np.full(600, 1 / 600)))
+    estimate = estimator_for(channel)(counts, n)
+    for laws in (estimate.laws, estimate.of_crowd(asked=None).laws):
+        assert laws is not None and laws.values.is_even
+        own = score_interval(estimate.values, laws.values, n=n, z=1.96)
+        assert len(set(estimate.values.tolist())) < 100
+        monkeypatch.setattr("hubbub.estimation.intervals.skew_score._CELLS", 150)
+        few = score_interval(estimate.values, laws.values, n=n, z=1.96)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(few, own)

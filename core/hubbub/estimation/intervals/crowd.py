@@ -13,13 +13,14 @@ those of a binomial. What holds of the crowd presumes that those who answered ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
-from hubbub.estimation.intervals.laws import CellLaw, ScoreLaws
+from hubbub.estimation.intervals.laws import CellLaw, MixedLaw, ScoreLaws
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +48,15 @@ class CrowdLaw:
     def odds(self) -> None:
         """None: who is counted is not two binomials."""
         return None
+
+    @property
+    def is_even(self) -> bool:
+        """True if all cells have one law."""
+        return getattr(self.noise, "is_even", False)
+
+    def picked(self, cells: NDArray[np.intp]) -> CrowdLaw:
+        """Return the law of some cells, where it is even; see `MixedLaw.picked`."""
+        return replace(self, noise=cast(MixedLaw, self.noise).picked(cells))
 
     @property
     def most_skew(self) -> float:

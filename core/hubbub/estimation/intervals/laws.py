@@ -146,6 +146,14 @@ class MixedLaw:
         # Of the others as they are together: where a device comes from, and where it goes, is not known.
         return np.asarray(shares * (self.n * self.own[0] - self.moments(shares)[0]))
 
+    @property
+    def is_even(self) -> bool:
+        """True if all cells have one law."""
+        if self.near is not None or self.observed is not None:
+            return False
+        tables = [self.own, self.far, self.step[None], *([] if self.odds is None else [self.odds])]
+        return all(bool((table == table[:, :1]).all()) for table in tables)
+
     def picked(self, cells: NDArray[np.intp]) -> MixedLaw:
         """Return the law of some cells, in the order of their indices."""
         return replace(

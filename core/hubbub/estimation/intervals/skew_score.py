@@ -86,6 +86,11 @@ def score_interval(
     Returns:
         Lower and upper ends, shape (c,) each; nan where the estimate is.
     """
+    if len(estimates) > _CELLS and getattr(law, "is_even", False):
+        some, back = np.unique(estimates, return_inverse=True)
+        if len(some) <= _CELLS:  # of a million texts a few thousand differ in how many reports hold them
+            ends = score_interval(some, law.picked(np.arange(len(some))), n=n, z=z, steps=steps)  # type: ignore[attr-defined]  # an even law has it
+            return ends[0][back], ends[1][back]
     odds = law.odds
     exact = np.zeros(len(estimates), np.bool_)
     if odds is not None:
