@@ -21,6 +21,7 @@ from hubbub_aggregator.counting.counting import apply_many
 from hubbub_aggregator.counting.partition import PartitionState
 from hubbub_aggregator.export import tidy_rows, write_parquet
 from hubbub_aggregator.release.judgement import ReleaseJudge, shares_of
+from hubbub_aggregator.release.parts import part_alerts
 from hubbub_aggregator.release.round_release import Release, canonical_bytes, release
 from hubbub_aggregator.release.views import round_views
 from hubbub_aggregator.web.table_statistics import table_facts
@@ -39,15 +40,16 @@ def people(count: int) -> list[tuple[int, ...]]:
     return list(zip(age.tolist(), sex.tolist(), random.integers(0, 3, count).tolist(), strict=True))
 
 
-def released(survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0) -> dict[str, object]:
-    return json.loads(canonical_bytes(sealed(survey, values, forged=forged).document()))
+def released(
+    survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0, part: int = 0
+) -> dict[str, object]:
+    return json.loads(canonical_bytes(sealed(survey, values, forged=forged, part=part).document()))
 
 
-def sealed(survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0) -> Release:
+def sealed(survey: Survey, values: list[tuple[int, ...]], *, forged: int = 0, part: int = 0) -> Release:
     inputs = np.array([survey.input_of(*each) for each in values])
     symbols = survey.channel.perturb(inputs, source=seeded(4))
-    symbols[:forged, 0] = 0
-    symbols[:forged] = symbols[np.flatnonzero(symbols[:, 0] == 0)[0]]
+    symbols[:forged] = symbols[np.flatnonzero(symbols[:, 0] == part)[-1]]
     states = {}
     for partition in range(2):
         own = symbols[partition::2]
@@ -113,6 +115,8 @@ def test_interactions_are_pooled_released_and_named():
     cells = np.array([cell["estimate"] for cell in document["values"]]).reshape(3, 4, 4)
     np.testing.assert_allclose(cells[0].sum(axis=0)[:3], cells[2].sum(axis=1)[:3], atol=1e-9)
     assert check_release(TOGETHER, document, encode_counts(counts)).differences == []
+    forged = released(TOGETHER, values, forged=400, part=4)
+    assert [alert["label"] for alert in part_alerts(forged)] == ["age / job, interaction"]
     del document["parts"][4]["tells"]
     found = check_release(TOGETHER, document, encode_counts(counts)).differences
     assert [each.path for each in found] == ["parts: tells"]

@@ -20,6 +20,15 @@ const MAX_PARTS = 4096;
 const MAX_COMBINATIONS = 2n ** 62n;
 const MAX_COUNTS = 2 ** 18;
 
+/** Return every set of some attributes but the empty one, as text. @param {number[]} members */
+function components(members) {
+  const found = members.reduce(
+    (known, member) => [...known, ...known.map((own) => [...own, member])],
+    [/** @type {number[]} */ ([])],
+  );
+  return found.slice(1).map(String);
+}
+
 /** An input is a part and the cell of its table. */
 export class SampledParts {
   static keys = ['readings', 'orders', 'members', 'shares', 'subset', 'held'];
@@ -65,12 +74,10 @@ export class SampledParts {
     this.width = this.head + Math.ceil(Math.max(...cells) / 8);
   }
 
-  /** Return whether parts tell every component of a table. @param {number[]} table */
-  tells(table) {
-    const components = table.reduce((found, member) => [...found, ...found.map((own) => [...own, member])], [/** @type {number[]} */ ([])]);
-    /** @param {number[]} own */
-    const told = (own) => this.members.some((part, j) => own.every((n) => part.includes(n)) && (!this.interacts[j] || own.length === 2));
-    return components.slice(1).every(told);
+  /** Return whether parts tell every component of tables. @param {number[][]} tables */
+  tell(tables) {
+    const told = new Set(this.members.flatMap((own, j) => (this.interacts[j] ? [String(own)] : components(own))));
+    return tables.every((table) => components(table).every((own) => told.has(own)));
   }
 
   /** @returns {Ratio} */

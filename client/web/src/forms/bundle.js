@@ -30,7 +30,7 @@ export class Bundle {
     must(tables.every((own) => own.every((n, i) => i === 0 || own[i - 1] < n)), 'attributes that rise');
     must(tables.every((own) => own.length >= 1 && own.length <= 4), 'tables of one to four');
     must(new Set(tables.flat()).size === attributes.length, 'every attribute in a table');
-    must(tables.every((own) => channel.tells(own)), 'a table that parts tell');
+    must(channel.tell(tables), 'tables that parts tell');
   }
 
   /**
