@@ -499,20 +499,6 @@ class BayesianFilter:
         """Raise what `reserve_all` would raise for these queries; changes nothing."""
         self._grouping.sorted(queries)
 
-    def restrict(self, limit: int) -> bool:
-        """Lower the budget to a number of units, if what is committed fits it.
-
-        Args:
-            limit: Units, at most the present limit.
-
-        Returns:
-            Whether it was lowered.
-        """
-        if limit > self._limit or self._worst + self._tickets > limit:
-            return False
-        self._limit, self._budget = limit, limit / UNITS_PER_NAT
-        return True
-
     def close(self, coordinate: Hashable) -> None:
         """Close a coordinate that no later query will read; `loss` and `committed` stay as they are.
 

