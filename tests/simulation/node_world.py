@@ -20,7 +20,7 @@ from disk import UNSYNCED
 from world import GRACE_S, Crash, RoundKey, TroubledLog, World, crashing
 
 from hubbub.errors import WireError
-from hubbub.transparency import LOG_KEY, Checkpoint, Note, NoteKey
+from hubbub.transparency import LOG_KEY, Checkpoint, Note, NoteKey, entries_of
 from hubbub.wire import ReportsRecord, decode_record
 from hubbub_aggregator.counting import KeyedDeadLetters
 from hubbub_aggregator.errors import ArchiveError
@@ -271,6 +271,14 @@ class NodeWorld(World):
                 found.append(f"I12 of the log of releases {note.size} entries were published, and are others")
         if not all(log.proof(entry) for entry in entries):
             found.append("I12 an entry of the log of releases has no proof")
+        # As strangers read it: hashes and entries in tiles, and the reports that count.
+        if log.tile(0, 0, len(leaves)) != b"".join(leaves):
+            found.append("I12 hashes of the log of releases are not those of its entries")
+        if entries_of(log.entries(0, len(leaves)) or b"") != [entry.data for entry in entries]:
+            found.append("I12 strangers read other entries than there are")
+        for digest, number in released:
+            if not (log.counted(digest, number + 1) and log.counted_tile(digest, number + 1, 0)):
+                found.append(f"I12 nobody can read which reports of round {number + 1} count")
         said = [entry.fields for entry in entries if entry.kind == "release"]
         expected = [
             (digest, number + 1, hashlib.sha256(data).digest()) for (digest, number), data in released.items()
