@@ -241,6 +241,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`); Python would complain once more when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.filename is None:  # none that was named to us
+            raise
+        print(plain(f"hubbub: {error.filename}: must be usable, got {error.strerror!r}"), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -45,6 +45,8 @@ class ResultsTransport:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+        if sign := next((sign for sign in "@?#" if sign in url), None):  # as of the page's own address
+            raise ValueError(f"url must end after host, port and path, got one with {sign!r}")
         is_shown = parts.scheme == "http" and plain_http == "local" and not _is_this_machine(parts.hostname)
         if token is not None and is_shown:
             raise ValueError(

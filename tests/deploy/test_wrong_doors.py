@@ -48,6 +48,7 @@ TABLES = {
     "x.gz": b"no gzip",
     "x.parquet": b"no parquet",
 }
+LONG = 300 * "n"
 FUNCTIONS = """
 def raises(x): raise KeyError(x)
 def none(): return 1
@@ -101,6 +102,7 @@ DOORS = [
     ("survey check visits.toml other.toml", "must be an edition of survey 'outpatient-visits', got 'other'"),
     ("survey check visits.toml binary", "binary: must be UTF-8 text, got 'byte 0x80 at offset 0'"),
     ("survey check two two", "another file of two has version 1"),
+    (f"survey check {LONG} {LONG}", "n: must be usable, got 'File name too long'"),
     ("survey design visits.toml --budget -1", "--budget must be above 0 and finite, got -1"),
     ("survey design visits.toml --budget nan", "--budget must be above 0 and finite, got nan"),
     ("survey design visits.toml --shuffled 9 --delta 0", "--delta must lie strictly between 0 and 1, got 0"),
@@ -157,6 +159,8 @@ DOORS = [
         "replay people.csv --survey visits.toml --column visits",
         "--column must be ATTRIBUTE=COLUMN, got 'visits'",
     ),
+    ("simulate people.csv --collector URL/?survey=1", "URL must end after host, port and path, got one with"),
+    ("simulate people.csv --collector http://me:word@127.0.0.1:9", "got one with '@'"),
     ("simulate people.csv --collector nothing", "URL must be http(s)://host[:port], got 'nothing'"),
     (
         "simulate people.csv --collector http://collect.example.org",

@@ -116,7 +116,7 @@ def test_the_page_runs_and_lies_are_named(page: Page) -> None:
     page.lines = [
         line.replace("--data data ", "--data data --partitions 2 ")
         if line.startswith("hubbub node")
-        else line
+        else line.replace("--join visits", "--join asked-now")
         for line in page.lines
     ]
     for words in (("log keygen",), ("witness keygen", "one"), ("witness keygen", "two"), ("survey keygen",)):
@@ -149,6 +149,7 @@ def test_the_page_runs_and_lies_are_named(page: Page) -> None:
     assert [line for line in lines if "no release: held back, or nobody answered" not in line] == []
     answered = page.run("agent answer")
     assert answered.returncode == 0, answered.stderr
+    assert "1 sent, 0 waiting" in answered.stdout
 
     # A witness is away: the log goes on by no checkpoint, and what was published stays.
     page.stop("witness serve", "one")

@@ -287,6 +287,10 @@ def test_no_server_and_no_address_are_said() -> None:
     for url in ("", "127.0.0.1:8780", "ftp://host", "http://"):
         with pytest.raises(ValueError, match="url must begin with http"):
             connect(url)
+    for url in ("http://host/?survey=1", "https://me:word@host", "http://host#x"):
+        with pytest.raises(ValueError, match="url must end after host, port and path, got one with") as error:
+            connect(url)
+        assert "word" not in str(error.value)
 
 
 def test_a_token_goes_by_https_to_this_machine_or_where_it_was_asked_for(

@@ -119,8 +119,8 @@ def checked_url(url: str, subject: str = "collector", *, plain_http: PlainHttp =
     """Return the parts of the URL of a collector, or of whom `subject` names.
 
     Raises:
-        TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any; or if it is
-            http to another machine, and that was not asked for.
+        TransportError: If it is not http or https with a host, and a port from 0 to 65535 if any; if it has
+            a user, a query or a fragment; or if it is http to another machine, and that was not asked for.
     """
     try:
         parts = urlsplit(url)
@@ -130,6 +130,8 @@ def checked_url(url: str, subject: str = "collector", *, plain_http: PlainHttp =
         host = None
     if not host:
         raise TransportError(f"{subject} URL must be http(s)://host[:port], got {url!r}")
+    if sign := next((sign for sign in "@?#" if sign in url), None):  # what is after it may be a password
+        raise TransportError(f"{subject} URL must end after host, port and path, got one with {sign!r}")
     if parts.scheme == "http" and plain_http == "local" and not _is_this_machine(host):
         raise TransportError(
             f"{subject} URL must be https://, or http:// to this machine; elsewhere plain http must be asked "

@@ -617,6 +617,12 @@ def test_a_collector_address_must_be_http(url: str) -> None:
         HttpTransport(url)
 
 
+@pytest.mark.parametrize("rest", ["@collect.example.org", ":word@c.example", "?survey=1", "#x"])
+def test_a_collector_address_ends_after_its_path(rest: str) -> None:
+    with pytest.raises(TransportError, match=r"must end after host, port and path, got one with '.'$"):
+        HttpTransport(f"https://127.0.0.1{rest}", plain_http="anywhere")
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -625,7 +631,6 @@ def test_a_collector_address_must_be_http(url: str) -> None:
         "http://[fe80::1]:8780",
         "http://127.0.0.1.example.org",
         "http://localhost.example.org",
-        "http://127.0.0.1@collect.example.org",
         "HTTP://collect.example.org",
     ],
 )

@@ -135,6 +135,11 @@ def test_what_is_no_release_is_refused_in_a_sentence(
         assert "must be a release" in capsys.readouterr().err
     assert main(["verify", str(tmp_path / "none")]) == 2
     assert main(["verify", "http://127.0.0.1:9"]) == 2
+    assert main(["verify", 300 * "n"]) == 2
+    for command in (["verify"], ["monitor", "--state", str(tmp_path / "seen.json")]):
+        for key in ("x", "a+b+c"):  # what was typed wrongly accuses nobody
+            assert main([*command, "http://127.0.0.1:9", "--log-key", key]) == 2
+            assert "key must be" in capsys.readouterr().err
     assert main(["verify", str(tmp_path), "--survey", str(tmp_path / "none.toml")]) == 2
 
 

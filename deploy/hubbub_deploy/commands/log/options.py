@@ -105,16 +105,18 @@ def policy_of(options: argparse.Namespace) -> LogPolicy | None:
     """Return the policy that the options of `add_policy` give, None without a log's key.
 
     Raises:
-        DeployError: If there is no log's key among others.
-        NotLoggedError: If keys are none, or fewer than the quorum.
+        DeployError: If there is no log's key among others, if keys are none, or fewer than the quorum.
     """
-    from hubbub.transparency import LogPolicy, NoteKey  # noqa: PLC0415 - others need no log
+    from hubbub.transparency import LogPolicy, NoteKey, NotLoggedError  # noqa: PLC0415 - others need no log
 
     if options.log_key is None:
         _refuse_others(options)
         return None
-    witnesses = tuple(map(NoteKey.parse, options.witness))
-    return LogPolicy(NoteKey.parse(options.log_key), witnesses, _quorum(options, len(witnesses)))
+    try:
+        witnesses = tuple(map(NoteKey.parse, options.witness))
+        return LogPolicy(NoteKey.parse(options.log_key), witnesses, _quorum(options, len(witnesses)))
+    except NotLoggedError as error:  # of what was typed, and of no log
+        raise DeployError(str(error)) from None
 
 
 def _refuse_others(options: argparse.Namespace) -> None:

@@ -90,10 +90,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _before(path: Path) -> _Look | None:
     try:
-        return _Look(**json.loads(path.read_bytes()))
+        found = json.loads(path.read_bytes())
+        return _Look(int(found["size"]), str(found["root"]), float(found["looked_s"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise DeployError(f"{path} must be what a monitor wrote, got {type(error).__name__}") from None
 
 

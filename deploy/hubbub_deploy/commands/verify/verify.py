@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     except NotLoggedError as error:
         print(f"the log: {error}")
         codes.append(DIFFERENT)
-    except (HubbubError, DeployError) as error:
+    except (HubbubError, DeployError, OSError) as error:
         # Nobody is accused by a file that cannot be read: 1 is for a number that differs.
         print(plain(f"hubbub: {error}"), file=sys.stderr)
         codes.append(UNKNOWN)
