@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hubbub.channels import UNITS_PER_NAT, Channel, Symbol
 from hubbub.errors import BudgetError
 from hubbub.filter import MAX_BUDGET, BayesianFilter, Joint, Query
+from hubbub.mechanisms import LocalHashing
 
 _WAITING: Final = -1
 _ABSENT: Final = -2
@@ -68,6 +69,7 @@ class VectorisedFilter:
         self._components: dict[Hashable, _Component] = {}
         # One answer on a coordinate of its own is by far the commonest case, and repeats in every round.
         self._single: dict[tuple[int, int, object], tuple[float, float, Query]] = {}
+        self._holds: dict[int, tuple[NDArray[np.int64], Query]] = {}
         self._zero = np.zeros(devices)
         self.loss: Floats = np.zeros(devices)
         self.committed: Floats = np.zeros(devices)
@@ -230,6 +232,13 @@ class VectorisedFilter:
             weights = cast(Channel, query.channel).column(symbol)
             reached = weights if query.mapping is None else weights[query.mapping]
             shape = (int(reached.min()), int(reached.max()))
+        elif symbol >= 0 and isinstance(query.channel, LocalHashing):
+            # So does a hash: whether its bucket holds some inputs, and all, is known of all symbols at once.
+            channel = query.channel
+            if (known_of := self._holds.get(id(channel))) is None:
+                held = channel.held(np.ones(channel.inputs, dtype=np.bool_))
+                known_of = self._holds[id(channel)] = ((held > 0) + 2 * (held < channel.inputs), query)
+            shape = ("holds", int(known_of[0][symbol]))
         key = (id(query.channel), id(query.mapping), shape)
         known = self._single.get(key)
         if known is None:

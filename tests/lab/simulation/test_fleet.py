@@ -320,3 +320,17 @@ def test_an_error_of_the_callers_progress_ends_the_upload(sink: Sink) -> None:
     with pytest.raises(KeyboardInterrupt):
         fleet.upload(sink.url, concurrency=2, progress=broken)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("hubbub-fleet")]
+
+
+def test_a_lone_hash_costs_what_its_own_column_says() -> None:
+    """Of 5 inputs in 16 points some buckets hold none: such a report says nothing, and costs nothing."""
+    text = LABELS.replace('name = "grr"', 'name = "local_hashing"\nbuckets = 4')
+    survey = Survey.parse(text.replace("evolving", "static"))
+    fleet = DeviceSimulator(400, budget=2.0, source=seeded(4))
+    fleet.register(survey.attribute)
+    fleet.set(survey.attribute.id, ["good"] * 400)
+    fleet.enrol(survey, now_s=START_S)
+    (column,) = fleet.answer(now_s=START_S)
+    spread = [np.ptp(np.log(survey.channel.column(int(symbol)))) for symbol in column.symbols]
+    np.testing.assert_allclose(fleet.loss, spread, atol=1e-9)
+    assert 0.0 in spread and max(spread) > 0.9
