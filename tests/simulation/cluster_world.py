@@ -43,10 +43,12 @@ BORNE: Final = {
     "none": {"StoreConflictError", "LeaseLostError", "StoreError"},
     "grown": {"PartitionMapGrownError"},
     "evicted": {"CorruptStoreError"},
-    "lost": {"LostError"},
+    "lost": {"LostError", "GapError"},
     "cut": {"AheadError"},
 }
-"""By disaster, the errors by which processes may end; those of "none" always."""
+"""By disaster, the errors by which processes may end; those of "none" always.
+
+Who reads while records are lost sees a gap where they were; who begins sees where the log begins."""
 
 
 class Topic:
