@@ -9,7 +9,7 @@ import numpy as np
 from browser import Browser
 from bundles import bundle
 from page_axe import violations
-from page_site import A, B, Site, complaints, exactly, on, opened, until, visible
+from page_site import A, B, Site, complaints, exactly, on, opened, size, until, visible
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 from shown_view import round_of, snapshot_of, survey_of
@@ -163,6 +163,10 @@ def test_every_statistic_is_on_the_page_by_choice(
     for kind in ("Least squares", "Shares by a census"):
         choose(browser, "Statistic shown", kind)
         assert violations(browser) == []
+        size(browser, 390, 900)
+        wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert browser.execute_script(wide) <= 0
+        size(browser, 1280, 900)
     for cell in known["rounds"][0]["values"]:
         if cell["label"][:3] == "age" and "sex" in cell["label"]:
             cell["estimate"] = None
