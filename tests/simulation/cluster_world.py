@@ -357,7 +357,8 @@ class ClusterWorld(World):
         """Return the next records; some that came before, or not the very next, now and then."""
         if self.fault(60):
             offset = max(offset - 3, 0)
-        found = self.log.read(partition, offset, 1 + self.tape.pick(6))
+        # What is read again after a start is soon read, once it is quiet.
+        found = self.log.read(partition, offset, 64 if self.quiet else 1 + self.tape.pick(6))
         return list(found[1:] if len(found) > 1 and self.fault(60) else found)
 
     # Publishers.

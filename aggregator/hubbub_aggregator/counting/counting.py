@@ -135,18 +135,22 @@ def check_counted(partition: int, state: PartitionState, records: Sequence[tuple
         records: (offset, bytes) from `first_to_check` up to the state's offset.
 
     Raises:
-        AheadError: If more of them bring reports than ever failed to decode: of those a later release might
-            read some.
+        AheadError: If more of them bring reports than failed to decode, and are not seen to fail here: of
+            those a later release might read some.
     """
-    fresh = 0
+    fresh = unread = 0
     for kind, group in groupby((data for _, data in records), _kind_of):
+        alike = list(group)
         if kind is SurveyRecord:  # reports before an announcement were unknown then
             fresh = 0
+        elif kind is None:
+            unread += len(alike)
         elif kind is ReportsRecord:
-            alike = list(group)
-            if _brings(apply_many(state, enumerate(alike, state.offset))):
+            change = apply_many(state, enumerate(alike, state.offset))
+            unread += change.dead
+            if _brings(change):
                 fresh += sum(_brings(apply(state, state.offset, data)) for data in alike)
-    if fresh > state.dead:
+    if fresh > state.dead - unread:
         raise AheadError(
             f"partition {partition}: the {len(records)} records before offset {state.offset} must be "
             f"counted, got {fresh} with reports that are not: the log was cut and has grown since, and only "

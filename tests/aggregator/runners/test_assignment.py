@@ -183,6 +183,21 @@ def test_what_was_unknown_or_did_not_decode_when_it_was_counted_is_no_loss(setti
     assert setting.store.load(0).offset == 33
 
 
+def test_what_fails_to_decode_still_excuses_no_other_record(setting: Setting) -> None:
+    setting.ends[0] = 33
+    counted = [*RECORDS[:10], (10, b"\x00"), (11, b"\x01"), *RECORDS[12:]]
+    setting.assignment.load([0])
+    setting.assignment.process(0, counted)
+    assert setting.store.load(0).dead == 2
+    again = setting.another()
+    again.load([0])
+    assert again.process(0, counted) is None  # none of which was cut
+    again = setting.another()
+    again.load([0])
+    with pytest.raises(AheadError, match="got 2 with reports that are not"):
+        again.process(0, [*counted[:29], *OTHERS[29:33]])
+
+
 def test_what_was_given_up_is_not_read_again(setting: Setting) -> None:
     setting.assignment.load([0])
     setting.assignment.process(0, RECORDS[:5])
