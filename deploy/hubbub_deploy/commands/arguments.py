@@ -126,9 +126,9 @@ def take_dictionaries(
             raise DeployError(f"{path}: must be a dictionary: {error}") from None
         same = [each.domain for each in attributes if each.domain == found]
         if not same:
-            digests = ", ".join(sorted(each.digest.hex() for each in asked.values())) or "of none"
+            digests = ", ".join(sorted(each.digest.hex() for each in asked.values())) or "none is named"
             raise DeployError(
-                f"{path}: its digest must be one that a survey names, {digests}, got {found.digest.hex()}"
+                f"{path}: its digest must be one that a survey names ({digests}), got {found.digest.hex()}"
             )
         for domain in same:
             cast(DictionaryDomain, domain).take(found)

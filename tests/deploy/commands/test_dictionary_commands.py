@@ -94,7 +94,7 @@ def test_an_evaluation_of_texts_is_that_of_labels_in_their_order(
     ("given", "rule"),
     [
         ((), "--dictionary must give that of attribute 'site', whose digest is "),
-        (("other.bin",), "other.bin: its digest must be one that a survey names, "),
+        (("other.bin",), "other.bin: its digest must be one that a survey names ("),
         (("cut.bin",), "cut.bin: must be a dictionary: "),
         (("nowhere.bin",), "dictionary nowhere.bin"),
         (("d.bin", "other.bin"), "other.bin: its digest must be"),
@@ -138,3 +138,13 @@ def test_a_device_answers_by_the_file_that_it_is_given(
     capsys.readouterr()
     assert main([*words, "--json"]) == 0  # a later day needs no file: the answer is memoised
     assert json.loads(capsys.readouterr().out)["surveys"][0]["status"] == "already_enrolled"
+
+
+def test_a_rehearsal_takes_a_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["survey", "rehearse", "site.toml", "--budget", "30"]
+    assert main([*words, "--value", "site=mail"]) == 1
+    assert "--dictionary must give" in capsys.readouterr().err
+    assert main([*words, "--value", "site=nothing", "--dictionary", "d.bin"]) == 1
+    assert "must be a text of its dictionary" in capsys.readouterr().err
+    assert main([*words, "--value", "site=mail", "--dictionary", "d.bin"]) == 0
+    assert "enrolled" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from hubbub.survey import number_of_round
-from hubbub_deploy.commands.arguments import positive
+from hubbub_deploy.commands.arguments import add_dictionary, positive, take_dictionaries
 from hubbub_deploy.errors import DeployError
 from hubbub_deploy.files import load_survey, writing
 
@@ -24,6 +24,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="ATTRIBUTE=VALUE",
         help="a value to answer with, nobody's own; may be repeated; an attribute without one is missing",
     )
+    add_dictionary(rehearse)
     rehearse.add_argument("--budget", type=float, default=4.0, help="lifetime epsilon (default: %(default)g)")
     rehearse.add_argument("--rounds", type=positive, help="from the first (default: all, at most 100)")
     rehearse.add_argument("--page", type=Path, metavar="FILE", help="write the owner's page (HTML)")
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
             raise DeployError(f"--value must name an attribute of the survey, got {attribute_id!r}")
         found = value_of(known[attribute_id], text)
         values[attribute_id] = text if found is None else found  # refused there, with its rule
+    take_dictionaries(options.dictionary, survey.attributes, values)
     try:
         shown = rehearse(survey, values, budget=options.budget, rounds=options.rounds)
     except ClientError as error:
