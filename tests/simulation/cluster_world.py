@@ -355,7 +355,9 @@ class ClusterWorld(World):
 
     def _fetched(self, partition: int, offset: int) -> list[tuple[int, bytes]]:
         """Return the next records; some that came before, or not the very next, now and then."""
-        if self.fault(60):
+        if offset > self.log.end(partition):  # as Faust does
+            offset = self.log.begin(partition)
+        elif self.fault(60):
             offset = max(offset - 3, 0)
         # What is read again after a start is soon read, once it is quiet.
         found = self.log.read(partition, offset, 64 if self.quiet else 1 + self.tape.pick(6))

@@ -183,6 +183,9 @@ class Assignment:
     def _process(
         self, state: PartitionState, partition: int, records: Sequence[tuple[int, bytes]]
     ) -> SeekTo | None:
+        if records and records[0][0] < state.offset and partition not in self._again:
+            # Some readers go back where a log ends before what they ask for; it may have grown again since.
+            self._again[partition] = first_to_check(state, records[0][0]), []
         ready = contiguous(records, self._next(partition))
         if partition in self._again:
             ready = self._compared(state, partition, ready)

@@ -159,6 +159,23 @@ def test_log_that_was_cut_and_has_grown_past_what_was_counted_is_refused_at_ever
         assert setting.store.load(0).offset == 31
 
 
+@pytest.mark.parametrize("back_to", [0, 12])
+def test_log_that_was_cut_and_has_grown_is_refused_when_its_reader_goes_back(
+    setting: Setting, back_to: int
+) -> None:
+    """As Faust does where a log ends before what it asks for; by the next look it may have grown again."""
+    setting.assignment.load([0])
+    setting.assignment.process(0, RECORDS)
+    setting.ends[0] = 40
+    setting.assignment.verify()
+    assert setting.assignment.process(0, RECORDS[back_to:]) is None  # repeats are no doubt
+    cut = [*RECORDS[:20], *OTHERS[20:]]
+    assert setting.assignment.process(0, cut[back_to:25]) is None
+    with pytest.raises(AheadError, match=f"{31 - back_to} records before offset 31 .* got 11 with"):
+        setting.assignment.process(0, cut[25:])
+    assert setting.store.load(0).offset == 31
+
+
 def test_records_that_bring_nothing_new_are_as_good_as_those_that_were_counted(setting: Setting) -> None:
     setting.assignment.load([0])
     setting.assignment.process(0, RECORDS)
