@@ -252,6 +252,9 @@ class HttpTransport:
                     if len(data) > max_bytes:
                         reply.close()
                         raise TransportError(f"collector's answer must be at most {max_bytes} bytes")
+                if not {"content-length", "transfer-encoding"} & {name.lower() for name in reply.headers}:
+                    # Cut in its head, or nobody can tell whether it was cut: an empty list is another thing.
+                    raise TransportError("an answer must say where it ends, got one without a length")
                 return Response(reply.status, data, reply.headers.get("Retry-After"))
             finally:
                 reply.release_conn()

@@ -14,7 +14,7 @@ import pytest
 from tls_observer import TlsObserver, server_context
 
 import hubbub_client
-from hubbub_client import TransportError
+from hubbub_client import Agent, TransportError
 from hubbub_client.upload import transport
 from hubbub_client.upload.transport import LARGEST_STEP, HttpTransport, Response, failure_words, padding
 
@@ -140,6 +140,25 @@ def test_an_answer_that_is_cut_short_is_no_answer(server: Server, http: HttpTran
     server.short = 5
     with pytest.raises(TransportError, match="cannot be reached: the connection broke"):
         http.post("/v1/reports", b"")
+
+
+def test_an_answer_that_is_cut_in_its_head_is_no_empty_list(tmp_path: Path) -> None:
+    """To HTTP the end of a connection is the end of its head, too: a status and nothing more."""
+
+    def cut(listener: socket.socket) -> None:
+        taken, _ = listener.accept()
+        with taken:
+            taken.recv(65_536)
+            taken.sendall(b"HTTP/1.1 200 OK\r\nDate: Sat\r\nContent-Le")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=cut, args=(listener,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with Agent(tmp_path / "l.db", url, budget=1.0) as agent, pytest.raises(TransportError) as error:
+            agent.fetch_surveys()
+        thread.join()
+    assert type(error.value) is TransportError  # and no ListRefusedError, which says who lies
 
 
 @pytest.mark.parametrize(
