@@ -187,12 +187,14 @@ class NodeWorld(World):
                         if entries is not None and listed is not None and keeper is not None:
                             listed.look()
                             keeper.look()
-                            self._note_published(entries)
                     if self._failed is not None:
                         return
                     if self.fault(POWER_ONE_IN):
                         self._fail(first)
                         return
+                    # Power that fails may do so before this step's end: only now is it sure what anybody saw.
+                    if entries is not None:
+                        self._note_published(entries)
                     self.look(view, archive, known)
                     await asyncio.sleep(self.pace * (BUSY_S if found else IDLE_S)[self.tape.pick(3)])
                 with contextlib.suppress(LogError):
