@@ -213,6 +213,10 @@ def test_what_fails_to_decode_still_excuses_no_other_record(setting: Setting) ->
     again.load([0])
     with pytest.raises(AheadError, match="got 2 with reports that are not"):
         again.process(0, [*counted[:29], *OTHERS[29:33]])
+    # As if an earlier release could not read the last record.
+    again = setting.another()
+    again.load([0])
+    assert again.process(0, [*counted[:30], (30, b"\x02"), *OTHERS[31:33]]) is None
 
 
 def test_what_was_given_up_is_not_read_again(setting: Setting) -> None:

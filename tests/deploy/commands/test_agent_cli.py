@@ -94,6 +94,12 @@ def test_a_file_of_values_that_cannot_be_read_shows_none_of_it(hubbub, collector
     assert "visits3" not in said and "=3" not in said
 
 
+def test_an_attribute_has_one_value(hubbub, collector) -> None:
+    code, out, said = hubbub("answer", *ANSWER, "--set", "visits=1357")
+    assert (code, out) == (1, "")
+    assert "--set must name an attribute once, got 'visits' with two values" in said and "1357" not in said
+
+
 def test_nothing_is_shown_before_it_was_sent(hubbub, collector) -> None:
     collector.reply = lambda _: None
     hubbub("answer", *ANSWER, "--join", VISITS_SURVEY.id)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def answer(options: argparse.Namespace) -> int:
             "or - for stdin, does not",
             file=sys.stderr,
         )
-    values = dict(_pair(text) for text in [*_lines(options.set_from), *options.set])
+    values = _values([*_lines(options.set_from), *options.set])
     keys = options.survey_key or None
     with Agent(
         options.ledger,
@@ -195,11 +196,15 @@ def _lines(path: str | None) -> list[str]:
     return [line for line in data.splitlines() if line.strip()]
 
 
-def _pair(text: str) -> tuple[str, str]:
-    attribute, found, value = text.partition("=")
-    if not found:  # never the text: it may be a value
-        raise DeployError("--set must be ATTRIBUTE=VALUE, and so must a line of --set-from, got no =")
-    return attribute, value
+def _values(texts: Iterable[str]) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for text in texts:
+        attribute, found, value = text.partition("=")
+        if not found:  # never the text: it may be a value
+            raise DeployError("--set must be ATTRIBUTE=VALUE, and so must a line of --set-from, got no =")
+        if values.setdefault(attribute, value) != value:
+            raise DeployError(f"--set must name an attribute once, got {attribute!r} with two values")
+    return values
 
 
 def _say_outside(attribute: Attribute, value: object, text: str) -> None:
