@@ -283,7 +283,10 @@ class ClusterWorld(World):
             self._counts.pop(name, None)
             before = self._counted(partition)
             if (seek := assignment.process(partition, records)) is not None:
-                records = self.log.read(partition, seek.offset, 6)
+                # It may have been cut, and hold nothing there by now.
+                following[partition] = seek.offset
+                if not (records := self.log.read(partition, seek.offset, 6)):
+                    return
                 assignment.process(partition, records)
             self._look_past_a_cut(partition, [each for each in records if each[0] >= before])
             following[partition] = records[-1][0] + 1
