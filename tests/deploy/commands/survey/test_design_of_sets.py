@@ -25,7 +25,7 @@ def written(folder: Path, items: int, most: int, epsilon: float, more: str = "")
 
 
 def law(inputs: int, most: int, size: int, a: float) -> tuple[float, float]:
-    """How often a report has a cell that the device holds, and one that it does not, by counting subsets."""
+    """Return the chances that a report has a cell the device holds, and another, by counting subsets."""
     cells = inputs + most
     h = 1.0 - math.comb(cells - most, size) / math.comb(cells, size)
     h1 = 1.0 - math.comb(cells - 1 - most, size - 1) / math.comb(cells - 1, size - 1)
